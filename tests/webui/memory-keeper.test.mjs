@@ -46,14 +46,14 @@ function page(answers = {}, kept = {}) {
     ]),
   );
   const store = new Store((draw) => queueMicrotask(draw));
-  const ports = {
-    read: (key) => kept[key] ?? null,
-    keep: (key, value) => {
-      if (kept.full) return false;
-      if (value) kept[key] = value;
-      else delete kept[key];
-      return true;
+  const own = (key) => key.replace("mimikit.", "");
+  globalThis.localStorage = {
+    getItem: (key) => kept[own(key)] ?? null,
+    setItem: (key, value) => {
+      if (kept.full) throw new Error("full");
+      kept[own(key)] = value;
     },
+    removeItem: (key) => delete kept[own(key)],
   };
   const around = {
     go: (route) => went.push(route),
@@ -63,7 +63,7 @@ function page(answers = {}, kept = {}) {
     showMessage: (id) => went.push(`message ${id}`),
     loadOlder: async () => answers.older?.(store),
   };
-  const act = new MemoryActions(store, api, around, ports);
+  const act = new MemoryActions(store, api, around);
   store.onChange((state, before) => act.onChange(state, before));
   const open = async (route) => {
     store.set({ session: "in", route });

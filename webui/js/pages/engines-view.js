@@ -181,7 +181,9 @@ function trialView({ busy, trial }) {
 function orderView({ engines, orders }, state, act) {
   const { seat } = state.engines;
   const order = orders[seat] ?? []; // empty: as all the rest
-  const others = ["auto", ...engines.map(({ name }) => name)].filter((name) => !order.includes(name));
+  const others = ["auto", ...engines.map(({ name }) => name)].filter(
+    (name) => !order.includes(name),
+  );
   const off = Boolean(state.pending.engine);
   const change = (/** @type {string[]} */ names) => act.engines.order(seat, names);
   return html`<section class="engine-order" aria-labelledby="engine-order-title">

@@ -2,9 +2,10 @@
 
 import { t } from "../core/i18n.js";
 import { newId } from "../core/ids.js";
+import { readPref, writePref } from "../core/prefs.js";
 import { Resource, stateResource, withLoaded } from "../core/resource.js";
 import { dayKey } from "../core/time.js";
-import { isDirty, LONG_TERM, notePath, noteText, numbered, typed, written } from "./memory.js";
+import { isDirty, LONG_TERM, noteStem, noteText, typed, written } from "./memory.js";
 
 /** What was said may have been remembered: files are looked at anew so long after it. */
 export const REFRESH_MS = 500;
@@ -31,18 +32,12 @@ export function noMemory() {
   };
 }
 
-/**
- * @typedef {{read: (key: string) => string | null,
- *   keep: (key: string, value: string) => boolean}} Ports what the browser kept, and whether it does
- */
-
 export class MemoryActions {
-  /** @param {Store} store @param {Api} api @param {Actions} page @param {Ports} ports */
-  constructor(store, api, page, ports) {
+  /** @param {Store} store @param {Api} api @param {Actions} page */
+  constructor(store, api, page) {
     this.store = store;
     this.api = api;
     this.page = page;
-    this.ports = ports;
     this.list = stateResource(store, "memory", api.memory);
     this.backlog = stateResource(store, "backlog", api.backlog);
     this.hits = new Resource(api.turnMemory, (told, turnId) =>
@@ -94,7 +89,7 @@ export class MemoryActions {
   openForm(key, file) {
     if (this.store.state.notes[key] || file?.editable === false) return;
     /** @type {NoteDraft | null} */
-    const draft = JSON.parse(this.ports.read(`note.${key}`) ?? "null");
+    const draft = JSON.parse(readPref(`note.${key}`) ?? "null");
     const begins = key === "new" || key === LONG_TERM; // other files are not made here
     if (file || draft || begins) this.setForm(formOf(key, file, draft));
   }
@@ -156,7 +151,11 @@ export class MemoryActions {
   /** @param {string} id @param {string | null} day of a message that was found; older ones are loaded */
   async openMessage(id, day) {
     this.store.dispatch({ type: "pending", id, what: "open" });
-    for (let page = 0; page < PAGES_BACK && mayLieFurtherBack(id, day, this.store.state); page += 1) {
+    for (
+      let page = 0;
+      page < PAGES_BACK && mayLieFurtherBack(id, day, this.store.state);
+      page += 1
+    ) {
       await this.page.loadOlder();
     }
     this.store.dispatch({ type: "pending", id, what: "" });
@@ -178,7 +177,7 @@ export class MemoryActions {
     const { key, title, text, base } = form;
     const worth = isDirty(form) && !form.over;
     const draft = worth ? JSON.stringify({ title, text, hash: base?.hash ?? null }) : "";
-    const unkept = !this.ports.keep(`note.${key}`, draft);
+    const unkept = !writePref(`note.${key}`, draft);
     this.store.patch("notes", { [key]: { ...form, unkept } });
   }
 
@@ -271,10 +270,11 @@ export class MemoryActions {
   async create(title, text) {
     const { now, zone } = this.store.state;
     const name = title.trim() || text.split("\n", 1)[0];
-    const path = notePath(dayKey(now, zone || undefined), name, newId("mem"));
+    const stem = noteStem(dayKey(now, zone || undefined), name, newId("mem"));
     for (let number = 1; ; number += 1) {
+      const path = number > 1 ? `${stem}-${number}.md` : `${stem}.md`;
       try {
-        return await this.put(numbered(path, number), text, null);
+        return await this.put(path, text, null);
       } catch (error) {
         const taken = /** @type {any} */ (error).status === 409;
         if (!taken || number === NAMES_TRIED) throw error;

@@ -24,7 +24,8 @@ function bodyView(state, act) {
   if (detail?.task) {
     return html`<article class="task" data-task=${detail.id}>
       ${headView(detail.task, detail, state, act)} ${factsView(detail.task, state)}
-      ${failureView(detail.task, detail)} ${resultView(detail.task, detail)} ${diffView(detail, act)}
+      ${failureView(detail.task, detail)} ${resultView(detail.task, detail)}
+      ${diffView(detail, act)}
       <section>
         <h3>${t("task.prompt")}</h3>
         ${promptView(detail.task.prompt)}
@@ -92,10 +93,7 @@ function factsView(task, { now, detail, triggers }) {
     ["task.waitsFor", waits && (budget ? t(`task.tokens.${budget}`) : waits)],
     ["task.usage", used?.runs && parts.usageWords(used)],
     ["task.trigger", trigger && html`<a href="#/trigger/${trigger}">${title}</a>`],
-    [
-      "task.retryOf",
-      task.retryOf && html`<a href="#/task/${task.retryOf}">${t("job.open")}</a>`,
-    ],
+    ["task.retryOf", task.retryOf && html`<a href="#/task/${task.retryOf}">${t("job.open")}</a>`],
   ]);
 }
 
