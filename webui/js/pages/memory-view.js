@@ -227,18 +227,9 @@ export function aboutFile(file, state) {
 
 /** @param {string} turnId @param {TurnHits} known @param {State} state @param {Actions} act */
 export function hitsView(turnId, { load, hits }, state, act) {
-  if (load === "failed") {
-    const again = () => act.memory.hits.load(turnId);
-    return html`<p class="hits-told">
-      ${t("hits.failed")} ${button(t("load.again"), again, { sign: "retry", look: "link" })}
-    </p>`;
-  }
-  if (load !== "ready") {
-    return html`<p class="hits-told" role="status">
-      <span class="spinner"></span>${t("hits.loading")}
-    </p>`;
-  }
-  if (!hits.length) return html`<p class="hits-told">${t("hits.none")}</p>`;
+  if (load === "failed") return failedView(() => act.memory.hits.load(turnId), t("hits.failed"));
+  if (load !== "ready") return loading(t("hits.loading"));
+  if (!hits.length) return html`<p class="muted">${t("hits.none")}</p>`;
   return html`<ul class="hits" aria-label=${t("hits.title")}>
     ${hits.map((hit) => turnHitView(hit, state))}
   </ul>`;

@@ -49,8 +49,8 @@ function headView(task, detail, state, act) {
   const asked = state.pending[task.id];
   const off = Boolean(asked);
   const message = messageAbout(state, task.id, detail.trace);
-  const cancel = () => act.order(task.id, "cancel");
-  const retry = () => act.order(task.id, "retry");
+  const order = (/** @type {"cancel" | "retry"} */ what, /** @type {Look} */ look) =>
+    button(t(`task.${what}`), () => act.order(task.id, what), { ...look, off });
   const show = () => message && act.showMessage(message);
   return html`<header class="task-head">
     <h2 tabindex="-1" data-focus>${parts.taskTitle(task)}</h2>
@@ -61,8 +61,8 @@ function headView(task, detail, state, act) {
     <div class="task-actions">
       ${
         active
-          ? button(t("task.cancel"), cancel, { sign: "x", look: "small danger", off })
-          : button(t("task.retry"), retry, { sign: "retry", off })
+          ? order("cancel", { sign: "x", look: "small danger" })
+          : order("retry", { sign: "retry" })
       }
       ${message ? button(t("task.inChat"), show, { sign: "chat" }) : nothing}
     </div>
