@@ -8,7 +8,8 @@ import { dayKey } from "./time.js";
  *   | "failed"} Delivery
  *
  * @typedef {{type: "day", key: string, at: string}} DayEntry
- * @typedef {{type: "draft", key: string, text: string}} DraftEntry
+ * @typedef {{type: "draft", key: string, blocks: string[], rest: Rest}} DraftEntry
+ * @typedef {{text: string, language: string | null}} Rest  `language`: it is code
  * @typedef {object} MessageEntry
  * @property {"message"} type
  * @property {string} key
@@ -53,7 +54,9 @@ export function timeline(state) {
     entries.push(unspoken(item, waits ? "waiting" : "answering", why));
   }
   if (turn && turn.draft && !turn.committed) {
-    entries.push({ type: "draft", key: `draft-${turn.turnId}`, text: turn.draft });
+    const rest = restOf(turn.draft.slice(turn.blocks.at(-1)?.end ?? 0));
+    const blocks = turn.blocks.map((block) => block.html);
+    entries.push({ type: "draft", key: `draft-${turn.turnId}`, blocks, rest });
   }
   for (const item of inbox.filter((one) => one.state !== "answering")) {
     entries.push(unspoken(item, queued, why));
@@ -63,6 +66,14 @@ export function timeline(state) {
     entries.push(unspoken(item, item.state === "accepted" ? "queued" : item.state, item.error));
   }
   return entries.length ? withDays(last.entries, entries) : last.entries;
+}
+
+/** @param {string} text  The unfinished block of a draft: code while its fence is open. @returns {Rest} */
+export function restOf(text) {
+  const rest = text.replace(/^(\s*\n)+/, "").trimEnd();
+  const fence = /^ {0,3}(?:`{3,}|~{3,}) *([^\s`]*)[^\n`]*(?:\n|$)/.exec(rest);
+  if (!fence) return { text: rest, language: null };
+  return { text: rest.slice(fence[0].length).replace(/\n?[`~]*$/, ""), language: fence[1] };
 }
 
 /** @param {Message[]} messages @param {State["jobs"]} jobs @returns {Entry[]} */

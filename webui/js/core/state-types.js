@@ -156,8 +156,9 @@
  * @property {string[]} inputs
  * @property {string} draft the reply as far as it has come
  * @property {number | null} endedAt set when it is over
+ * @property {DraftBlock[]} blocks its complete blocks, one after the other
  * @property {number} end the offset of the delta that comes next
- * @property {"" | "found" | "filled"} gap a part of the draft is missing; it was asked for
+ * @property {"" | "found" | "filled" | "missing"} gap a part of the draft is missing; it was asked for, and came or not
  * @property {boolean} committed its message has come: the draft is no longer shown
  *
  * @typedef {object} TaskPage what GET /api/tasks/{id} says beyond the task itself

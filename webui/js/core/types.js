@@ -13,12 +13,13 @@
  * @typedef {{cursor: string, reset: boolean,
  *   events: (MessageChange | InboxChange | TaskChange | TriggerChange | QuestionChange | StatusChange | TurnChange | DeltaChange)[]}}
  *   ChangeList
- * @typedef {{kind: "delta", turnId: string, text: string, offset: number | null, reset: boolean}}
- *   DeltaChange
+ * @typedef {{kind: "delta", turnId: string, text: string, offset: number | null, reset: boolean,
+ *   blocks: DraftBlock[]}} DeltaChange
  * @typedef {{oldStart: number, oldLines: number, newStart: number, newLines: number,
  *   lines: string[]}} DiffHunk
  * @typedef {{files: FileDiff[], moreFiles: number, unseen: string[], interrupted: number}} Diff
- * @typedef {{turnId: string, text: string, end: number}} Draft
+ * @typedef {{start: number, end: number, html: string}} DraftBlock
+ * @typedef {{turnId: string, text: string, blocks: DraftBlock[], end: number}} Draft
  * @typedef {{engines: Engine[], orders: Record<string, string[]>}} EngineList
  * @typedef {{engine: string, state: "ready" | "waiting",
  *   want: "missing" | "logged_out" | "account" | "region" | "unknown_model" | "limited" | "unreachable" | "broken" | "unready" | null,
