@@ -132,7 +132,7 @@ export function draftView({ blocks, rest }) {
   </li>`;
 }
 
-/** @param {Rest} rest */
+/** @param {DraftRest} rest */
 function restView({ text, language }) {
   const told = html`${shown(text)}<span class="caret"></span>`;
   if (language === null) return text ? html`<p class="plain" dir="auto">${told}</p>` : nothing;

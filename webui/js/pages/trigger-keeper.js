@@ -21,7 +21,7 @@ const REFUSALS = new Set([400, 409, 422]);
 
 // --- how the state changes
 
-/** @type {Record<string, (state: State, action: any) => State>} */
+/** @type {Reducers} */
 export const TRIGGER_ACTIONS = {
   triggerOpened,
   triggerTold,
