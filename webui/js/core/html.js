@@ -90,7 +90,7 @@ class ServerHtml extends Directive {
   constructor(part) {
     super(part);
     this.shown = /** @type {string[]} */ ([]);
-    this.nodes = /** @type {ChildNode[]} */ ([]);
+    this.nodes = /** @type {any[]} */ ([]);
     /** What the element has of its own. */
     this.own = part.element.firstChild;
   }

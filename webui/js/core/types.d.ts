@@ -561,7 +561,7 @@ interface Status {
   workers: WorkersStatus;
   queues: Record<string, number>;
   engines: Record<string, EngineStatus>;
-  minds: Record<string, EngineStatus>;
+  byEngine: Record<string, EngineStatus>;
   paused: boolean;
   question: boolean;
   degraded: string | null;

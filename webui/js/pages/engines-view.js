@@ -6,7 +6,7 @@ import { t, tn } from "../core/i18n.js";
 import { wantWords } from "../ui/banners.js";
 import { inputField, selectField } from "../ui/fields.js";
 import * as parts from "../ui/parts.js";
-import { button, iconButton, moment, word } from "../ui/parts.js";
+import { button, engineName, iconButton, moment, word } from "../ui/parts.js";
 
 /** @param {State} state @param {Actions} act */
 export function enginesView(state, act) {
@@ -18,6 +18,7 @@ export function enginesView(state, act) {
   return html`<div class="engines-page">
     ${title}
     <p class="muted">${t("engines.pageHint")}</p>
+    ${adviceView(state.status)}
     <ul class="triggers">
       ${list.engines.map((engine) => cardView(engine, list, state, act))}
     </ul>
@@ -34,13 +35,22 @@ export function enginesView(state, act) {
   </div>`;
 }
 
+/** @param {Status | null} status  What can be done about it. */
+function adviceView(status) {
+  const advice = { builtin: "engines.hint", local: "engines.basicHint" }[status?.engines.teller?.engine ?? ""];
+  const quarantined = status?.quarantined ?? 0;
+  return html`${advice ? html`<p>${t(advice)}</p>` : nothing}
+    ${quarantined ? html`<p>${tn("engines.quarantined", quarantined)}</p>` : nothing}
+    <p class="muted">${t("engines.check")} <code>mimikit doctor</code></p>`;
+}
+
 /** @param {Engine} engine @param {EngineList} list @param {State} state @param {Actions} act */
 function cardView(engine, list, state, act) {
   const { name, state: how, kind } = engine;
   const tone = how === "waiting" ? "warn" : "plain";
   return html`<li class="trigger" data-engine=${name}>
     <div class="trigger-title">
-      <strong>${name}</strong>
+      <strong>${engineName(name)}</strong>
       <span class="badge badge-${tone}">${t(`engines.is.${how}`)}</span>
     </div>
     <p class="row-meta">
@@ -68,7 +78,7 @@ function whyView({ name, want, reason, until, tasks }) {
   return html`<p class="verdict">
     ${want ? wantWords(want, name) : t("engines.is.waiting")}${
       until ? html` (${t("engines.until")} ${moment(until)})` : nothing
-    }${tasks ? html` · ${tn("mind.tasks", tasks)}` : nothing}
+    }${tasks ? html` · ${tn("engine.tasks", tasks)}` : nothing}
     ${reason ? html`<span class="engine-reason muted">${reason}</span>` : nothing}
   </p>`;
 }
@@ -83,7 +93,7 @@ function buttonsView({ name, kind }, list, state, act) {
   const { removing, busy } = state.engines;
   if (removing === name) return removalView(name, act);
   const first = orderOf(list, "all")[0] === name;
-  const named = t("engines.useNamed", { name });
+  const named = t("engines.useNamed", { name: engineName(name) });
   const use = () => act.engines.use(name);
   return html`<div class="trigger-actions">
     ${first ? nothing : button(t("engines.use"), use, { sign: "play", off: Boolean(busy), named })}
@@ -236,7 +246,7 @@ function orderView(list, state, act) {
     }
     <div class="trigger-actions">
       ${othersOf(list, order).map((name) =>
-        button(name, () => act.engines.order(seat, [...order, name]), { sign: "plus", off }),
+        button(engineName(name), () => act.engines.order(seat, [...order, name]), { sign: "plus", off }),
       )}
       ${own ? button(t("engines.toRest"), () => act.engines.order(seat, []), { off }) : nothing}
     </div>
@@ -252,9 +262,9 @@ function orderRow(name, at, order, state, act) {
   const drop = () => act.engines.order(seat, left);
   return html`<li>
     <span
-      >${name}${name === "auto" ? html` <span class="muted">${t("engines.auto")}</span>` : nothing}</span
+      >${engineName(name)}${name === "auto" ? html` <span class="muted">${t("engines.auto")}</span>` : nothing}</span
     >
-    ${at ? iconButton("up", t("engines.raise", { name }), raise, { off }) : nothing}
-    ${left.length ? iconButton("x", t("engines.drop", { name }), drop, { off }) : nothing}
+    ${at ? iconButton("up", t("engines.raise", { name: engineName(name) }), raise, { off }) : nothing}
+    ${left.length ? iconButton("x", t("engines.drop", { name: engineName(name) }), drop, { off }) : nothing}
   </li>`;
 }

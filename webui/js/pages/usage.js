@@ -4,7 +4,7 @@ import { html, nothing, svg } from "../core/html.js";
 import { language, t, tn } from "../core/i18n.js";
 import { heard, Resource } from "../core/resource.js";
 import { count } from "../core/time.js";
-import { backLink, factsList, failedView, loading, word } from "../ui/parts.js";
+import { backLink, engineName, factsList, failedView, loading, word } from "../ui/parts.js";
 
 const BY = /** @type {const} */ (["day", "engine", "role", "trigger"]);
 const REFRESH_MS = 2000;
@@ -111,7 +111,7 @@ function name(by, { key, title }) {
   if (by === "trigger") {
     return key ? html`<a href="#/trigger/${key}">${title || key}</a>` : t("usage.noTrigger");
   }
-  return key;
+  return engineName(key);
 }
 
 /** @param {TokenCounts} counts */

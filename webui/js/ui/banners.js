@@ -19,7 +19,7 @@ export function bannersView(state, act) {
         : nothing
     }
     ${status ? consumerBanner(status) : nothing}
-    ${Object.values(status?.minds ?? {}).map((mind) => mindBanner(mind, state, act))}
+    ${Object.values(status?.byEngine ?? {}).map((engine) => engineBanner(engine, state, act))}
     ${status ? budgetBanner(status.usage.budget, state) : nothing}
     ${status?.degraded ? banner("warn", t("banner.degraded", { why: status.degraded })) : nothing}
     ${
@@ -43,39 +43,39 @@ function consumerBanner(status) {
 }
 
 /**
- * What waits for a mind, and the way to go on without one.
+ * What waits for an engine, and the way to go on without one.
  *
- * @param {EngineStatus} mind
+ * @param {EngineStatus} engine
  * @param {State} state
  * @param {Actions} act
  */
-function mindBanner(mind, state, act) {
-  if (mind.state !== "waiting" || !(mind.messages || mind.tasks)) return nothing;
-  const why = mindWhy(mind, state);
-  const what = counted(mind);
+function engineBanner(engine, state, act) {
+  if (engine.state !== "waiting" || !(engine.messages || engine.tasks)) return nothing;
+  const why = engineWhy(engine, state);
+  const what = counted(engine);
   const off = Boolean(state.pending.engine);
   return banner(
     "warn",
-    t("mind.waits", { why: mind.reason ? `${why} (${mind.reason})` : why, what }),
-    html`${button(t("mind.try"), () => act.tryEngine(mind.engine), { off })}
-    ${button(t("mind.without"), () => act.useEngine("builtin"), { off })}`,
+    t("engine.waits", { why: engine.reason ? `${why} (${engine.reason})` : why, what }),
+    html`${button(t("engine.try"), () => act.tryEngine(engine.engine), { off })}
+    ${button(t("engine.without"), () => act.useEngine("builtin"), { off })}`,
   );
 }
 
-/** @param {EngineStatus} mind @param {State} state  Why an engine is unavailable. */
-export function mindWhy(mind, state) {
-  const { until: at, want } = mind;
+/** @param {EngineStatus} engine @param {State} state  Why an engine is unavailable. */
+export function engineWhy(engine, state) {
+  const { until: at, want } = engine;
   const known = want === "limited" && at ? Date.parse(at) : 0;
   const until = known > state.now ? soonTime(known, state.now) : "";
   return until
-    ? t("mind.until", { engine: mind.engine, until })
-    : wantWords(want ?? "unready", mind.engine);
+    ? t("engine.until", { engine: engine.engine, until })
+    : wantWords(want ?? "unready", engine.engine);
 }
 
 /** @param {string} want @param {string} engine  What an engine lacks, in a few words. */
 export function wantWords(want, engine) {
   const hasKey = !["codex", "opencode", "local", "builtin", "command"].includes(engine);
-  return t(`mind.${want === "logged_out" && hasKey ? "no_key" : want}`, { engine });
+  return t(`engine.${want === "logged_out" && hasKey ? "no_key" : want}`, { engine });
 }
 
 /** @param {number} at @param {number} now */
@@ -102,8 +102,8 @@ function budgetBanner(budget, state) {
 /** @param {{messages: number, tasks: number}} waiting  How many of each wait. */
 function counted({ messages, tasks }) {
   const counts = [
-    messages ? tn("mind.messages", messages) : "",
-    tasks ? tn("mind.tasks", tasks) : "",
+    messages ? tn("engine.messages", messages) : "",
+    tasks ? tn("engine.tasks", tasks) : "",
   ];
   return counts.filter(Boolean).join(t("list.and"));
 }
