@@ -168,6 +168,14 @@ class TokenCapSettings(SettingsSection):
     per_trigger_daily_tokens: Tokens | None = None
 
 
+class FileSettings(SettingsSection):
+    """What the user sends with messages. Units: megabytes."""
+
+    file_mb: Annotated[int, Field(ge=1, le=100)] = 10
+    max_mb: Annotated[int, Field(ge=1)] = 500
+    """Of all files together."""
+
+
 class RetentionSettings(SettingsSection):
     """When ended tasks and logs are deleted. Units: days, megabytes."""
 
@@ -214,6 +222,7 @@ class Settings(BaseSettings):
     triggers: TriggerSettings = TriggerSettings()
     budget: TokenCapSettings = TokenCapSettings()
     budgets: BudgetSettings = BudgetSettings()
+    files: FileSettings = FileSettings()
     retention: RetentionSettings = RetentionSettings()
     self_awake: SelfAwakeSettings = SelfAwakeSettings()
     notify: NotifySettings = NotifySettings()

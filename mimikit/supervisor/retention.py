@@ -10,6 +10,7 @@ import threading
 from datetime import datetime, timedelta
 
 from mimikit.clock import may_delete
+from mimikit.conversation.attachments import remove_unsent
 from mimikit.log import rotated_logs
 from mimikit.protocol import paths
 from mimikit.supervisor.store import Store
@@ -18,6 +19,8 @@ from mimikit.tasks.usage import is_summed_up
 EVERY = timedelta(hours=20)
 CHECK_EVERY = timedelta(minutes=1)
 BATCH = 200
+UNSENT_AFTER = timedelta(hours=24)
+"""Then a file goes that no message names."""
 _SUFFIXES = {
     paths.RUNS: ".jsonl",
     paths.SIDE: ".txt",
@@ -60,6 +63,8 @@ class Retention:
             last = self._store.runtime.last_retention_at
             if last is None or abs(now - last) >= EVERY:
                 self._todo = self._expired(now)
+                for path in remove_unsent(self._store.files, _ns(now - UNSENT_AFTER)):
+                    self._store.log.write("audit", "expired", path=path)
                 self._store.save_runtime(last_retention_at=now)
         batch, self._todo = self._todo[:BATCH], self._todo[BATCH:]
         for path in batch:
@@ -78,7 +83,7 @@ class Retention:
     def _expired(self, now: datetime) -> list[str]:
         """Paths past the retention time, and the oldest rotated logs above the size limit."""
         files, settings = self._store.files, self._store.settings.retention
-        limit_ns = int((now - timedelta(days=settings.days)).timestamp() * 1e9)
+        limit_ns = _ns(now - timedelta(days=settings.days))
         needed = {name.removeprefix("res-") for name in files.names(paths.INBOX)}
         needed |= {f"{run.id}.jsonl" for run in self._store.live.list()}
         expired: list[str] = []
@@ -94,3 +99,7 @@ class Retention:
                 if stat.mtime_ns < limit_ns or left < 0:
                     expired.append(name)
         return expired
+
+
+def _ns(at: datetime) -> int:
+    return int(at.timestamp() * 1e9)

@@ -41,11 +41,12 @@
  *   attempt: number, hunks: DiffHunk[]}} FileDiff
  * @typedef {{type: "file_exists", params: FileExistsParameters}} FileExists
  * @typedef {{path: string, settle: number | null}} FileExistsParameters
+ * @typedef {{id: string, name: string, kind: "text" | "image" | "other", bytes: number}} FileRef
  * @typedef {{needs: Needs, running: Run[], next: Trigger[], timeline: Run[], moreRuns: boolean,
  *   usage: UsageToday}} Home
  * @typedef {{kind: "inbox", id: string, item: InboxItem | null, gone: boolean}} InboxChange
  * @typedef {{id: string, kind: "user_input" | "answer", text: string, createdAt: string,
- *   quote: string | null, state: "queued" | "answering"}} InboxItem
+ *   quote: string | null, files: FileRef[], state: "queued" | "answering"}} InboxItem
  * @typedef {{text: string, cut: number, html: string | null, error: string,
  *   exitCode: number | null, failureReason: string | null}} JobOutcome
  * @typedef {{jobs: Job[], totals: Record<string, number>, found: number, before: string | null}}
@@ -70,10 +71,10 @@
  * @typedef {{kind: "message", message: Message}} MessageChange
  * @typedef {{id: string, role: "user" | "agent" | "system", text: string, html: string | null,
  *   createdAt: string, turnId: string | null, inReplyTo: string[], taskIds: string[],
- *   usage: Usage | null, durationMs: number | null, quote: string | null, engine: string | null,
- *   failed: boolean, stopped: boolean, error: string | null, questionId: string | null,
- *   options: string[], reminder: string | null, memory: number, triggerId: string | null,
- *   repeats: string[], since: string | null}} Message
+ *   usage: Usage | null, durationMs: number | null, quote: string | null, files: FileRef[],
+ *   engine: string | null, failed: boolean, stopped: boolean, error: string | null,
+ *   questionId: string | null, options: string[], reminder: string | null, memory: number,
+ *   triggerId: string | null, repeats: string[], since: string | null}} Message
  * @typedef {{question: Question | null, failures: Run[], triggers: Trigger[],
  *   engines: EngineStatus[]}} Needs
  * @typedef {{path: string, depth: number, type: string, words: Record<string, string>,
