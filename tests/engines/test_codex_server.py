@@ -43,7 +43,8 @@ class Said(Desk):
         return any(name == "reply" for name, _ in self.calls)
 
 
-PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAAB"
+PNG += "JRU5ErkJggg=="
 HI = {"name": "reply", "arguments": {"text": "hi"}}
 NOTE = {"name": "remember", "arguments": {"text": "x"}}
 

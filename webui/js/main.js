@@ -6,6 +6,7 @@ import { connect } from "./core/api.js";
 import { copyText } from "./core/copy.js";
 import { DetailKeeper } from "./pages/detail.js";
 import { EventStream } from "./core/event-stream.js";
+import { attached } from "./core/files.js";
 import { render } from "./core/html.js";
 import { loadLanguage, pickLanguage, t } from "./core/i18n.js";
 import { HomeKeeper } from "./pages/home-keeper.js";
@@ -17,12 +18,14 @@ import { UsageKeeper } from "./pages/usage.js";
 import {
   applyTheme,
   readDraft,
+  readFiles,
   readOutbox,
   readPref,
   SESSION_KEY,
   sessionKey,
   tabId,
   writeDraft,
+  writeFiles,
   writeOutbox,
   writePref,
 } from "./core/prefs.js";
@@ -131,6 +134,7 @@ function draw(state, before) {
   keeper?.after();
   growComposer();
   followOutput();
+  fillPictures();
   if (state.route !== before.route) focusPlace(state, before);
   meetAwaited();
   showLine(state);
@@ -173,6 +177,21 @@ function followOutput() {
     );
   }
   if (!box.dataset.away) box.scrollTop = box.scrollHeight;
+}
+
+/** Fetch what pictures show: an address in them could not carry the session's key. */
+function fillPictures() {
+  for (const image of root.querySelectorAll("img[data-file]")) {
+    const { file = "", asked } = /** @type {HTMLImageElement} */ (image).dataset;
+    if (asked === file) continue;
+    image.setAttribute("data-asked", file);
+    const reader = new FileReader();
+    reader.onload = () => image.setAttribute("src", String(reader.result));
+    api.file(file).then(
+      (blob) => reader.readAsDataURL(blob),
+      () => image.classList.add("is-gone"),
+    );
+  }
 }
 
 /** @type {State["route"] | null} the place whose line was shown */
@@ -258,6 +277,7 @@ function showMessage(id) {
 /** @param {State} state @param {State} before */
 function keepDrafts(state, before) {
   if (state.draft !== before.draft) writeDraft(state.draft);
+  if (state.files !== before.files) writeFiles(state.files.flatMap(({ sent }) => sent ?? []));
   if (state.outbox !== before.outbox) {
     writeOutbox(state.outbox.filter((item) => item.state !== "accepted"));
   }
@@ -322,13 +342,23 @@ wide.addEventListener("change", () => store.set({ wide: wide.matches }));
 
 for (const kind of /** @type {const} */ (["dragover", "drop", "paste"])) {
   document.addEventListener(kind, (event) => {
-    const { types = [] } =
-      ("dataTransfer" in event ? event.dataTransfer : event.clipboardData) ?? {};
+    const given = "dataTransfer" in event ? event.dataTransfer : event.clipboardData;
+    const types = given?.types ?? [];
     const field = event.target instanceof Element && event.target.matches(FIELDS);
     const instead = insteadOfBrowser(kind, types, field);
     if (instead) event.preventDefault();
-    if (instead === "tell") actions.notify(t("send.noFiles"), "error");
+    if (kind !== "paste") showDropping(kind === "dragover" && types.includes("Files"));
+    if (instead === "take" && store.state.session === "in") actions.files.add(given?.files ?? []);
   });
+}
+
+let dropping = 0;
+
+/** @param {boolean} shown  The field shows that it takes files, as long as they are held over the page. */
+function showDropping(shown) {
+  clearTimeout(dropping);
+  root.toggleAttribute("data-dropping", shown);
+  if (shown) dropping = setTimeout(() => showDropping(false), 1000);
 }
 
 document.addEventListener("click", (event) => {
@@ -420,6 +450,7 @@ async function begin() {
     panelOpen: readPref("panel") !== "closed",
     notifying: readPref("notify") === "on" && globalThis.Notification?.permission === "granted",
     draft: readDraft(),
+    files: readFiles().map(attached),
     outbox: unsent.map((item) => ({ ...item, state: "failed", error: t("delivery.reloaded") })),
     now: Date.now(),
   });

@@ -5,6 +5,7 @@ import { MemoryActions } from "../pages/memory-keeper.js";
 import { FormActions } from "../pages/trigger-keeper.js";
 import { words } from "./api.js";
 import { copyText } from "./copy.js";
+import { attached, canSend, FileActions } from "./files.js";
 import { loadLanguage, t } from "./i18n.js";
 import { newId } from "./ids.js";
 import { applyTheme, writePref } from "./prefs.js";
@@ -57,6 +58,7 @@ export class Actions {
     this.notices = 0;
     this.forms = new FormActions(store, api, this);
     this.memory = new MemoryActions(store, api, this, keepers.memory);
+    this.files = new FileActions(store, api, this);
     this.engines = new EngineActions(store, api, this, timers);
     /** @type {Promise<void>} */
     this.olderComes = Promise.resolve();
@@ -70,11 +72,12 @@ export class Actions {
   }
 
   send() {
-    const text = this.store.state.draft.trim();
-    if (!text) return;
+    const { state } = this.store;
+    const text = state.draft.trim();
+    if (!canSend(state)) return state.files.length ? this.notify(t("files.wait")) : undefined;
     if (text.length > MAX_TEXT) return this.notify(t("send.tooLong"), "error");
-    this.store.set({ draft: "" });
-    this.queueOut({ kind: "input", text });
+    this.store.set({ draft: "", files: [] });
+    this.queueOut({ kind: "input", text, files: state.files.flatMap(({ sent }) => sent ?? []) });
   }
 
   /** @param {string} text */
@@ -85,7 +88,7 @@ export class Actions {
     this.queueOut({ kind: "answer", text: text.trim(), questionId: question.questionId });
   }
 
-  /** @private @param {{kind: "input" | "answer", text: string, questionId?: string}} what */
+  /** @private @param {{kind: "input" | "answer", text: string, questionId?: string, files?: FileRef[]}} what */
   queueOut(what) {
     const id = newId("msg");
     const createdAt = new Date(this.store.state.skewMs + Date.now()).toISOString();
@@ -109,7 +112,7 @@ export class Actions {
     const item = this.store.state.outbox.find((one) => one.id === id);
     if (!item) return;
     this.store.dispatch({ type: "outGone", id });
-    this.editText(item.text);
+    this.editText(item.text, false, item.files);
   }
 
   /** @param {string} id */
@@ -131,9 +134,10 @@ export class Actions {
 
   /** @private @param {OutboxItem} item */
   handOver(item) {
-    const { id, text, questionId } = item;
+    const { id, text, questionId, files = [] } = item;
     if (item.kind === "answer" && questionId) return this.api.answer({ id, questionId, text });
-    return this.api.input({ id, text, timezone: ownZone(), locale: navigator.language });
+    const ids = files.map((file) => file.id);
+    return this.api.input({ id, text, files: ids, timezone: ownZone(), locale: navigator.language });
   }
 
   /** @private @param {() => Promise<unknown>} act */
@@ -202,14 +206,19 @@ export class Actions {
     this.editText(`${quoted}\n\n${this.store.state.draft}`, true);
   }
 
-  /** @param {string} text */
-  sendAgain(text) {
-    this.queueOut({ kind: "input", text });
+  /** @param {string} text @param {FileRef[]} [files] */
+  sendAgain(text, files = []) {
+    this.queueOut({ kind: "input", text, files });
   }
 
-  /** @param {string} text @param {boolean} [instead] of what is being written, not above it */
-  editText(text, instead = false) {
-    const { draft } = this.store.state;
+  /**
+   * @param {string} text
+   * @param {boolean} [instead] of what is being written, not above it
+   * @param {FileRef[]} [more] files beside it
+   */
+  editText(text, instead = false, more = []) {
+    const { draft, files } = this.store.state;
+    this.store.set({ files: [...files, ...more.map(attached)] });
     this.store.set({ draft: draft && !instead ? `${text}\n${draft}` : text });
     this.hands.focusComposer();
   }

@@ -98,7 +98,30 @@ export function connect(tab, keys, send = (...given) => fetch(...given)) {
     headers: ownHeaders,
     /** @param {string} since */
     stream: (since) => query("api/events", { since, tab }),
-    /** @param {{id: string, text: string, timezone?: string, locale?: string}} input */
+    /** @param {File} file @param {(part: number) => void} told how much of it was sent, from 0 to 1 */
+    upload: (file, told) =>
+      new Promise((/** @type {(sent: FileRef) => void} */ resolve, reject) => {
+        const request = new XMLHttpRequest(); // unlike `fetch` it says how far it is
+        request.open("POST", query("api/files", { name: file.name }));
+        const headers = { ...ownHeaders(), "content-type": "application/octet-stream" };
+        for (const [name, value] of Object.entries(headers)) request.setRequestHeader(name, value);
+        request.responseType = "json";
+        request.upload.onprogress = ({ loaded, total }) => told(loaded / (total || 1));
+        request.onerror = () => reject(new ApiError(0, ""));
+        request.onload = () => {
+          const { status, response } = request;
+          if (status === 200 && response) resolve(response);
+          else reject(new ApiError(status, response?.error?.message ?? ""));
+        };
+        request.send(file);
+      }),
+    /** @param {string} file */
+    file: async (file) => {
+      const answer = await send(`api/files/${id(file)}`, { headers: ownHeaders() });
+      if (!answer.ok) throw new ApiError(answer.status, t("files.gone"));
+      return await answer.blob();
+    },
+    /** @param {{id: string, text: string, files: string[], timezone?: string, locale?: string}} input */
     input: (input) => call("POST", "api/input", input),
     /** @param {{id: string, questionId: string, text: string}} answer */
     answer: (answer) => call("POST", "api/answer", answer),

@@ -35,6 +35,20 @@ export const readDraft = () => read(session, "draft") ?? "";
 /** @param {string} text */
 export const writeDraft = (text) => write(session, "draft", text);
 
+/** Files beside it, as far as the server has them. @returns {FileRef[]} */
+export function readFiles() {
+  try {
+    return JSON.parse(read(session, "files") ?? "[]");
+  } catch {
+    return [];
+  }
+}
+
+/** @param {FileRef[]} files */
+export function writeFiles(files) {
+  write(session, "files", files.length ? JSON.stringify(files) : "");
+}
+
 /**
  * Messages of this tab that were not handed over before it was reloaded.
  *
@@ -45,7 +59,7 @@ export const writeDraft = (text) => write(session, "draft", text);
 export function readOutbox() {
   try {
     const items = JSON.parse(read(session, "outbox") ?? "[]");
-    return Array.isArray(items) ? items.filter((item) => item?.id && item?.text) : [];
+    return Array.isArray(items) ? items.filter((item) => item?.id && (item.text || item.files?.length)) : [];
   } catch {
     return [];
   }

@@ -140,15 +140,15 @@ function standFor(before, message) {
 }
 
 /**
- * @param {{id: string, text: string, createdAt: string}} item
+ * @param {{id: string, text: string, createdAt: string, files?: FileRef[]}} item
  * @param {Delivery} delivery
  * @param {string} [error]
  * @returns {MessageEntry}
  */
 function unspoken(item, delivery, error = "") {
-  const { id, text, createdAt } = item;
+  const { id, text, createdAt, files } = item;
   /** @type {Message} */
-  const message = { id, role: "user", text, html: null, createdAt };
+  const message = { id, role: "user", text, html: null, createdAt, files };
   return { type: "message", key: id, message, delivery, error, joined: false };
 }
 

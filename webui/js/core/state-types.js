@@ -11,8 +11,11 @@
  * @typedef {MessageEntry} MessageEntry
  *
  * @typedef {{id: string, kind: "input" | "answer", text: string, createdAt: string,
- *   questionId?: string, state: "sending" | "accepted" | "failed", error?: string}}
+ *   questionId?: string, files?: FileRef[], state: "sending" | "accepted" | "failed", error?: string}}
  *   OutboxItem a message this tab has not yet handed over
+ *
+ * @typedef {{key: string, name: string, bytes: number, part: number, sent: FileRef | null,
+ *   error: string}} AttachedFile  beside what is being written; part: what was sent, from 0 to 1
  *
  * @typedef {"queued" | "running" | "asking" | "done" | "failed" | "canceled"} TaskState
  *
@@ -250,6 +253,7 @@
  * @property {boolean} following
  * @property {number} unseen messages that came while the reader was further up
  * @property {string} draft
+ * @property {AttachedFile[]} files
  * @property {Notice[]} notices
  * @property {"en" | "zh"} language
  * @property {"system" | "light" | "dark"} theme

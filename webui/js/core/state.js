@@ -13,6 +13,7 @@ import { TASK_ACTIONS } from "../pages/detail.js";
 import { noEngines } from "../pages/engines.js";
 import { MEMORY_ACTIONS, noMemory } from "../pages/memory-keeper.js";
 import { TRIGGER_ACTIONS } from "../pages/trigger-keeper.js";
+import { FILE_ACTIONS } from "./files.js";
 import { afresh, JOB_ACTIONS, known, noJobs, withJob } from "./jobs.js";
 
 /** How long the draft of a turn that is over waits for its message. */
@@ -64,6 +65,7 @@ export function initialState() {
     following: true,
     unseen: 0,
     draft: "",
+    files: [],
     notices: [],
     language: "en",
     theme: "system",
@@ -103,6 +105,7 @@ const ACTIONS = {
   }),
   ...TASK_ACTIONS,
   ...JOB_ACTIONS,
+  ...FILE_ACTIONS,
   ...TRIGGER_ACTIONS,
   ...MEMORY_ACTIONS,
 };

@@ -1,9 +1,11 @@
 /** Where one types, and the line below it that says who answers. */
 
+import { canSend } from "../core/files.js";
 import { html, icon, live, nothing } from "../core/html.js";
 import { t, tn } from "../core/i18n.js";
 import { sends } from "../core/typing.js";
 import { word } from "../ui/parts.js";
+import { attachedView, clipButton } from "./files.js";
 
 /** @param {State} state @param {Actions} act */
 export function composerView(state, act) {
@@ -11,7 +13,9 @@ export function composerView(state, act) {
     event.preventDefault();
     act.send();
   };
-  return html`<form class="composer" @submit=${submit}>
+  return html`${attachedView(state, act)}
+    <form class="composer" @submit=${submit}>
+      ${clipButton(act)}
       <label class="sr-only" for="composer">${t("composer.label")}</label>
       <textarea
         id="composer"
@@ -29,7 +33,7 @@ export function composerView(state, act) {
         class="send"
         aria-label=${t("composer.send")}
         title=${t("composer.send")}
-        ?disabled=${!state.draft.trim()}
+        ?disabled=${!canSend(state)}
       >
         ${icon("send")}
       </button>
