@@ -18,7 +18,7 @@ from tests.web.conftest import HOST, ORIGIN, TOKEN
 # Every route with an address to try it at and, where it takes one, a body that is good.
 ROUTES: dict[str, tuple[str, dict[str, Any] | None]] = {
     "/": ("/", None),
-    "/assets/<tree_hash>/<path:name>": ("/assets/x/js/main.js", None),
+    "/assets/<tree_hash>/<path:name>": ("/assets/x/dist/main.js", None),
     "/healthz": ("/healthz", None),
     "/api/login": ("/api/login", {"token": "a-token-long-enough-for-an-operator"}),
     "/api/logout": ("/api/logout", {}),

@@ -15,7 +15,8 @@ import { shown } from "./shown.js";
 
 export { guard, html, live, nothing, render, repeat, svg };
 
-export const SPRITE = new URL("../../icons.svg", import.meta.url).pathname;
+/** Beside the bundle's folder, webui/dist/. */
+export const SPRITE = new URL("../icons.svg", import.meta.url).pathname;
 
 const policy = /** @type {any} */ (globalThis).trustedTypes?.createPolicy("mimikit-html", {
   createHTML: (/** @type {string} */ text) => text,
