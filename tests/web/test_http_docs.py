@@ -31,6 +31,7 @@ BROWSER = {
     *("ReturnType", "Set"),
     *("Intl", "DateTimeFormatOptions", "RegExpExecArray", "Uint8Array", "Storage"),
     *("ReadableStreamDefaultReader", "RequestInit", "Response"),
+    *("ArrayLike", "Blob", "File"),
 }
 STALE = "it is stale: run `python scripts/make_http_docs.py`"
 

@@ -100,16 +100,11 @@ function followOutput() {
 
 /** Fetch what pictures show: their address could not carry the session's key. */
 function fillPictures() {
-  for (const image of root.querySelectorAll("img[data-file]")) {
-    const id = image.getAttribute("data-file") ?? "";
-    if (image.getAttribute("data-asked") === id) continue;
-    image.setAttribute("data-asked", id);
+  for (const image of root.querySelectorAll("img[data-file]:not([data-asked])")) {
+    image.setAttribute("data-asked", "");
     const reader = new FileReader();
     reader.onload = () => image.setAttribute("src", String(reader.result));
-    api.file(id).then(
-      (blob) => reader.readAsDataURL(blob),
-      () => {}, // its name stands there instead
-    );
+    api.file(image.getAttribute("data-file") ?? "").then((blob) => reader.readAsDataURL(blob), () => {});
   }
 }
 
@@ -224,25 +219,16 @@ wide.addEventListener("change", () => {
   store.set({ roomy: wide.matches, wide: wide.matches && store.state.panel !== "page" });
 });
 
-for (const kind of /** @type {const} */ (["dragover", "drop", "paste"])) {
+for (const kind of /** @type {const} */ (["dragover", "dragleave", "drop", "paste"])) {
   document.addEventListener(kind, (event) => {
     const given = "dataTransfer" in event ? event.dataTransfer : event.clipboardData;
     const types = given?.types ?? [];
     const field = event.target instanceof Element && event.target.matches(FIELDS);
     const instead = insteadOfBrowser(kind, types, field);
     if (instead) event.preventDefault();
-    if (kind !== "paste") showDropping(kind === "dragover" && types.includes("Files"));
+    root.toggleAttribute("data-dropping", kind === "dragover" && types.includes("Files"));
     if (instead === "take" && store.state.session === "in") actions.files.add(given?.files ?? []);
   });
-}
-
-let dropping = 0;
-
-/** @param {boolean} shown  The field shows that it takes files, as long as they are held over the page. */
-function showDropping(shown) {
-  clearTimeout(dropping);
-  root.toggleAttribute("data-dropping", shown);
-  if (shown) dropping = setTimeout(() => showDropping(false), 1000);
 }
 
 document.addEventListener("click", (event) => {

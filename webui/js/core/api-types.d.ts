@@ -24,8 +24,7 @@ interface Api {
   changes(since: string): Promise<ChangeList>;
   /** The address of the stream of changes. */
   stream(since: string): string;
-  /** `told` is called with what was sent, from 0 to 1. */
-  upload(file: File, told: (part: number) => void): Promise<FileRef>;
+  upload(file: File): Promise<FileRef>;
   file(id: string): Promise<Blob>;
   input(input: {id: string, text: string, files: string[], timezone?: string, locale?: string}): Promise<Accepted>;
   answer(answer: {id: string, questionId: string, text: string}): Promise<Accepted>;

@@ -18,9 +18,9 @@ export const FILE_ACTIONS = {
   fileGone: (state, { key }) => ({ ...state, files: state.files.filter((file) => file.key !== key) }),
 };
 
-/** @param {FileRef} sent  One that the server has, beside what is being written. @returns {AttachedFile} */
+/** @param {FileRef} sent @returns {AttachedFile} one that the server has */
 export function attached(sent) {
-  return { key: newId("file"), name: sent.name, bytes: sent.bytes, part: 1, sent, error: "" };
+  return { key: newId("file"), name: sent.name, bytes: sent.bytes, sent, error: "" };
 }
 
 /** @param {State} state  Whether there is something to send, and all of it is there. */
@@ -29,47 +29,33 @@ export function canSend({ draft, files }) {
 }
 
 export class FileActions {
-  /**
-   * @param {Store} store
-   * @param {Api} api
-   * @param {Pick<Actions, "notify">} page
-   */
+  /** @param {Store} store @param {Api} api @param {Pick<Actions, "notify">} page */
   constructor(store, api, page) {
     this.store = store;
     this.api = api;
     this.page = page;
   }
 
-  /** @param {Iterable<File>} chosen */
+  /** @param {ArrayLike<File>} chosen */
   add(chosen) {
     const room = MOST_FILES - this.store.state.files.length;
-    const files = [...chosen];
-    if (files.length > room) this.page.notify(t("files.tooMany", { n: MOST_FILES }), "error");
-    for (const file of files.slice(0, room)) void this.send(file);
+    if (chosen.length > room) this.page.notify(t("files.tooMany", { n: MOST_FILES }), "error");
+    for (const file of Array.from(chosen).slice(0, room)) void this.send(file);
   }
 
   /** @private @param {File} file */
   async send(file) {
     const { name, size: bytes } = file;
     const key = newId("file");
-    const change = (/** @type {Partial<AttachedFile>} */ values) =>
-      this.store.dispatch({ type: "fileChanged", key, values });
-    const wrong = bytes > MOST_BYTES ? "files.tooLarge" : bytes ? "" : "files.empty";
-    /** @type {AttachedFile} */
-    const waiting = { key, name, bytes, part: 0, sent: null, error: wrong && t(wrong) };
-    this.store.dispatch({ type: "filesAdded", files: [waiting] });
+    const wrong = bytes > MOST_BYTES ? t("files.tooLarge") : bytes ? "" : t("files.empty");
+    const added = { key, name, bytes, sent: null, error: wrong };
+    this.store.dispatch({ type: "filesAdded", files: [added] });
     if (wrong) return;
-    try {
-      change({ sent: await this.api.upload(file, (part) => change({ part })) });
-    } catch (error) {
-      const large = /** @type {any} */ (error)?.status === 413;
-      change({ error: large ? t("files.tooLarge") : words(error) });
-    }
-  }
-
-  /** @param {string} key */
-  remove(key) {
-    this.store.dispatch({ type: "fileGone", key });
+    const values = await this.api.upload(file).then(
+      (sent) => ({ sent }),
+      (error) => ({ error: error.status === 413 ? t("files.tooLarge") : words(error) }),
+    );
+    this.store.dispatch({ type: "fileChanged", key, values });
   }
 
   /** @param {FileRef} file  Have the browser save it. */

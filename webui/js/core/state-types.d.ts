@@ -130,8 +130,7 @@ interface AttachedFile {
   key: string;
   name: string;
   bytes: number;
-  /** what was sent of it, from 0 to 1 */
-  part: number;
+  /** null while it is on its way */
   sent: FileRef | null;
   error: string;
 }

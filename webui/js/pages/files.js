@@ -10,13 +10,9 @@ export function clipButton(act) {
     act.files.add(target.files);
     target.value = ""; // the same one may be chosen again
   };
-  return html`<button
-      type="button"
-      class="icon-button clip"
-      aria-label=${t("files.attach")}
-      title=${t("files.attach")}
-      @click=${(/** @type {any} */ event) => event.currentTarget.nextElementSibling.click()}
-    >
+  const open = (/** @type {any} */ { currentTarget }) => currentTarget.nextElementSibling.click();
+  const label = t("files.attach");
+  return html`<button type="button" class="icon-button clip" aria-label=${label} title=${label} @click=${open}>
       ${icon("clip")}
     </button>
     <input type="file" multiple hidden @change=${choose} />`;
@@ -29,38 +25,39 @@ export function attachedView({ files }, act) {
     ${repeat(
       files,
       (file) => file.key,
-      (file) => html`<li class="file chip" role=${file.error ? "alert" : nothing}>
-        ${iconOf(file.sent)} <span class="file-name" title=${file.name}>${file.name}</span>
-        ${file.error ? html`<span class="error-text">${file.error}</span>` : html`<span class="muted">${fileSize(file.bytes, language())}</span>`}
-        ${file.sent || file.error ? nothing : html`<progress .value=${file.part} aria-label=${file.name}></progress>`}
-        <button type="button" class="icon-button small" aria-label=${t("files.remove", { name: file.name })} @click=${() => act.files.remove(file.key)}>
-          ${icon("x")}
-        </button>
-      </li>`,
+      (file) => chip(file, () => act.store.dispatch({ type: "fileGone", key: file.key })),
     )}
   </ul>`;
 }
 
-/** @param {FileRef | null} file  A small picture of it; what it shows is filled in once it is drawn. */
-function iconOf(file) {
-  return file?.kind === "image" ? html`<img alt="" data-file=${file.id} />` : icon("note");
+/** @param {AttachedFile} file @param {() => void} remove */
+function chip({ name, bytes, sent, error }, remove) {
+  return html`<li class="file chip" role=${error ? "alert" : nothing}>
+    ${sent?.kind === "image" ? html`<img alt="" data-file=${sent.id} />` : icon("note")} ${facts(name, bytes)}
+    ${error ? html`<span class="error-text">${error}</span>` : sent ? nothing : html`<progress aria-label=${name}></progress>`}
+    <button type="button" class="icon-button small" aria-label=${t("files.remove", { name })} @click=${remove}>
+      ${icon("x")}
+    </button>
+  </li>`;
+}
+
+/** @param {string} name @param {number} bytes */
+function facts(name, bytes) {
+  return html`<span class="file-name" title=${name}>${name}</span><span class="muted">${fileSize(bytes, language())}</span>`;
 }
 
 /** @param {FileRef[] | undefined} files @param {Actions} act  What a message was sent with. */
 export function sentFilesView(files, act) {
   if (!files?.length) return nothing;
-  return html`<ul class="files" aria-label=${t("files.title")}>
-    ${files.map((file) => {
-      const picture = file.kind === "image";
-      return html`<li>
-        <button type="button" class="file ${picture ? "is-picture" : "chip"}" title=${t("files.save", { name: file.name })} aria-label=${t("files.save", { name: file.name })} @click=${() => act.files.save(file)}>
-          ${
-            picture
-              ? html`<img alt=${file.name} data-file=${file.id} />`
-              : html`${icon("note")}<span class="file-name">${file.name}</span> <span class="muted">${fileSize(file.bytes, language())}</span>`
-          }
-        </button>
-      </li>`;
-    })}
-  </ul>`;
+  return html`<ul class="files" aria-label=${t("files.title")}>${files.map((file) => html`<li>${sentFile(file, act)}</li>`)}</ul>`;
+}
+
+/** @param {FileRef} file @param {Actions} act */
+function sentFile(file, act) {
+  const { id, name, bytes } = file;
+  const picture = file.kind === "image";
+  const label = t("files.save", { name });
+  return html`<button type="button" class="file ${picture ? "is-picture" : "chip"}" title=${label} aria-label=${label} @click=${() => act.files.save(file)}>
+    ${picture ? html`<img alt=${name} data-file=${id} />` : html`${icon("note")}${facts(name, bytes)}`}
+  </button>`;
 }
