@@ -169,11 +169,10 @@ class TokenCapSettings(SettingsSection):
 
 
 class FileSettings(SettingsSection):
-    """What the user sends with messages. Units: megabytes."""
+    """Files that the user sends with messages."""
 
-    file_mb: Annotated[int, Field(ge=1, le=100)] = 10
     max_mb: Annotated[int, Field(ge=1)] = 500
-    """Of all files together."""
+    """Of all of them together, in megabytes."""
 
 
 class RetentionSettings(SettingsSection):

@@ -9,7 +9,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from pathlib import Path
+from typing import BinaryIO
 
 import click
 
@@ -39,21 +39,21 @@ Ctrl-D or /quit: leave. Everything goes on without you."""
 @click.option("--wait", is_flag=True, help="Also wait for the tasks that the reply starts.")
 @click.option(
     "--file",
-    "paths_",
+    "files",
     multiple=True,
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    type=click.File("rb"),
     help="Send this file or picture with TEXT; may be repeated.",
 )
 @pass_cli_and_json
 def chat(
-    cli: CliContext, text: str | None, wait: bool, paths_: tuple[Path, ...], as_json: bool
+    cli: CliContext, text: str | None, wait: bool, files: tuple[BinaryIO, ...], as_json: bool
 ) -> None:
     """Send TEXT and print the reply as it comes; `-` reads it from the input.
 
     Without TEXT this is a conversation: Ctrl-D leaves it, /help says more. While a question is
     open, the number of an option answers it.
     """
-    if text is None and (wait or as_json or paths_):
+    if text is None and (wait or as_json or files):
         raise click.UsageError("expected TEXT with --wait, --file or --json, got none")
     state = cli.open()
     with client.StateWatch(state, _WATCHED) as watcher:
@@ -62,7 +62,7 @@ def chat(
             session.converse()
         else:
             message = sys.stdin.read() if text == "-" else text
-            session.send(message, paths_, wait=wait, as_json=as_json)
+            session.send(message, files, wait=wait, as_json=as_json)
 
 
 class ChatSession:
@@ -138,7 +138,7 @@ class ChatSession:
 
     # ---- one message
 
-    def send(self, text: str, files: Sequence[Path], *, wait: bool, as_json: bool) -> None:
+    def send(self, text: str, files: Sequence[BinaryIO], *, wait: bool, as_json: bool) -> None:
         item = self._client.send(text, files)
         try:
             messages = self._await_reply(item.id)

@@ -6,8 +6,7 @@ import contextlib
 import itertools
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
-from typing import Any, NamedTuple, Self, TypeAlias
+from typing import Any, BinaryIO, NamedTuple, Self, TypeAlias
 
 from mimikit.cli import render, terminal
 from mimikit.config import system_zone
@@ -262,10 +261,8 @@ class ConversationClient:
         known = history.page(self._files, limit=self._PAGE)
         self._known = {message.id for message in known.messages}
 
-    def send(self, text: str, paths_: Sequence[Path] = ()) -> InboxItem:
+    def send(self, text: str, files: Sequence[BinaryIO] = ()) -> InboxItem:
         """Store a message in the inbox; the number of an option answers the open question.
-
-        paths_: of files to send with it.
 
         Raises:
             BadInput: it or a file is empty or too long.
@@ -278,11 +275,11 @@ class ConversationClient:
                 f"expected a message of at most {MAX_TEXT} characters, got {len(text)}; "
                 "put the rest into a file and name it"
             )
+        ids: list[str] = []
         now, limits = self._state.clock.now(), self._state.settings.files
-        most = limits.file_mb * 2**20 + 1  # one more is refused
-        refs = [
-            attachments.keep(self._files, _read(path, most), path.name, limits) for path in paths_
-        ]
+        for file in files:
+            data = file.read(attachments.MAX_FILE_BYTES + 1)
+            ids.append(attachments.keep(self._files, data, file.name, limits).id)
         question = self.question()
         chosen = option_of(question, text)
         item = InboxItem(
@@ -293,7 +290,7 @@ class ConversationClient:
             question_id=question.question_id if question and chosen is not None else None,
             timezone=self._state.settings.timezone or system_zone(),
             locale=locale_tag(),
-            files=attachments.named(self._files, [ref.id for ref in refs]),
+            files=attachments.named(self._files, ids),
         )
         inbox.put(self._files, item)
         return item
@@ -327,14 +324,6 @@ class ConversationClient:
             if message.id not in self._known:
                 self._known.add(message.id)
                 yield message
-
-
-def _read(path: Path, most: int) -> bytes:
-    try:
-        with path.open("rb") as file:
-            return file.read(most)
-    except OSError as error:
-        raise BadInput(f"{path}: expected a readable file, got: {error.strerror}") from None
 
 
 def option_of(question: Question | None, text: str) -> str | None:

@@ -6,7 +6,7 @@ import inspect
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Protocol, Self, TypeAlias, runtime_checkable
@@ -209,9 +209,6 @@ class TurnInput:
     def pictures(self) -> list[Attachment]:
         """Those to be shown to the model."""
         return [file for file in self.attachments if file.picture]
-
-    def without_pictures(self) -> Self:
-        return replace(self, attachments=tuple(replace(f, picture="") for f in self.attachments))
 
 
 def _nothing(*_facts: object) -> None: ...

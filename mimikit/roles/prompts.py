@@ -228,17 +228,10 @@ def _input_blocks(turn_input: TurnInput, budgets: BudgetSettings, environment: s
 
 def _file_text(file: Attachment) -> tuple[str, str]:
     """A file's part of the prompt, and the note if it is cut."""
-    text = indented(f"[{file.ref.name}] {_file_facts(file)}\n{file.text}".strip())
-    return text, f" (cut; the file has {file.ref.bytes:,} bytes)"
-
-
-def _file_facts(file: Attachment) -> str:
-    how = {
-        "text": "text",
-        "image": "picture" if file.picture else "picture that you cannot see",
-        "other": "its content cannot be shown",
-    }
-    return f"{how[file.ref.kind]}, {file.ref.bytes:,} bytes"
+    ref, picture = file.ref, "picture" if file.picture else "picture that you cannot see"
+    facts = {"text": "text", "image": picture, "other": "its content cannot be shown"}[ref.kind]
+    text = indented(f"[{ref.name}] {facts}, {ref.bytes:,} bytes\n{file.text}".strip())
+    return text, f" (cut; the file has {ref.bytes:,} bytes)"
 
 
 def _files_section(texts: Sequence[str]) -> str:

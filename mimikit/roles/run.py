@@ -356,7 +356,9 @@ def _run_with_retries(context: RunContext, engine: Engine, request: RunSpec) -> 
     given, budgets = request.input, context.settings.budgets
     if isinstance(outcome, Failed) and outcome.never_fits:
         half = {name: max(1, getattr(budgets, name) // 2) for name in type(budgets).model_fields}
-        shorter = _shortened(request, given.without_pictures(), BudgetSettings(**half))
+        unseen = tuple(replace(file, picture="") for file in given.attachments)
+        bare = replace(given, attachments=unseen)
+        shorter = _shortened(request, bare, BudgetSettings(**half))
         outcome = _run_again(engine, shorter, "with half of the context") or outcome
     if isinstance(outcome, Failed) and outcome.refused and not outcome.acted:
         # What a content filter refuses may be an older message.

@@ -10,7 +10,7 @@ from mimikit.engines.base import Attachment, TaskLine, TurnInput
 from mimikit.errors import shortage_of
 from mimikit.language import phrases
 from mimikit.memory import terms, tokens
-from mimikit.protocol.models import MAX_FILES, FileRef, Hit, Message
+from mimikit.protocol.models import MAX_FILES, FileRef, Hit
 from mimikit.roles.prompts import user_block
 from mimikit.roles.run import RunContext
 
@@ -41,6 +41,8 @@ def with_context(context: RunContext, turn_input: TurnInput) -> TurnInput:
             raise
         context.log.write("error", "memory_not_searched", error=repr(error))
     own = turn_input.task.id if turn_input.task else None
+    recent = conversation[-ATTACHED_MESSAGES:] if turn_input.inputs else ()
+    sent = [turn_input.task] if turn_input.task else [*turn_input.inputs, *recent]
 
     def tasks(scope: str) -> list[TaskLine]:
         return [line for line in context.reader.tasks(scope) if line.id != own]
@@ -50,18 +52,10 @@ def with_context(context: RunContext, turn_input: TurnInput) -> TurnInput:
         conversation=tuple(conversation),
         user=user,
         memory=tuple(memory),
-        attachments=read_attachments(context, _refs(turn_input, conversation)),
+        attachments=read_attachments(context, [ref for one in sent for ref in one.files]),
         tasks=tuple(tasks("all")),
         look=tasks,
     )
-
-
-def _refs(turn_input: TurnInput, conversation: Sequence[Message]) -> list[FileRef]:
-    if turn_input.task is not None:
-        return turn_input.task.files
-    recent = conversation[-ATTACHED_MESSAGES:] if turn_input.inputs else ()
-    sent = [*(item.files for item in turn_input.inputs), *(message.files for message in recent)]
-    return [ref for refs in sent for ref in refs]
 
 
 def read_attachments(context: RunContext, refs: Sequence[FileRef]) -> tuple[Attachment, ...]:

@@ -19,8 +19,6 @@ from mimikit.tasks.usage import is_summed_up
 EVERY = timedelta(hours=20)
 CHECK_EVERY = timedelta(minutes=1)
 BATCH = 200
-UNSENT_AFTER = timedelta(hours=24)
-"""Then a file goes that no message names."""
 _SUFFIXES = {
     paths.RUNS: ".jsonl",
     paths.SIDE: ".txt",
@@ -63,7 +61,7 @@ class Retention:
             last = self._store.runtime.last_retention_at
             if last is None or abs(now - last) >= EVERY:
                 self._todo = self._expired(now)
-                for path in remove_unsent(self._store.files, _ns(now - UNSENT_AFTER)):
+                for path in remove_unsent(self._store.files, now):
                     self._store.log.write("audit", "expired", path=path)
                 self._store.save_runtime(last_retention_at=now)
         batch, self._todo = self._todo[:BATCH], self._todo[BATCH:]
@@ -83,7 +81,7 @@ class Retention:
     def _expired(self, now: datetime) -> list[str]:
         """Paths past the retention time, and the oldest rotated logs above the size limit."""
         files, settings = self._store.files, self._store.settings.retention
-        limit_ns = _ns(now - timedelta(days=settings.days))
+        limit_ns = int((now - timedelta(days=settings.days)).timestamp() * 1e9)
         needed = {name.removeprefix("res-") for name in files.names(paths.INBOX)}
         needed |= {f"{run.id}.jsonl" for run in self._store.live.list()}
         expired: list[str] = []
@@ -99,7 +97,3 @@ class Retention:
                 if stat.mtime_ns < limit_ns or left < 0:
                     expired.append(name)
         return expired
-
-
-def _ns(at: datetime) -> int:
-    return int(at.timestamp() * 1e9)

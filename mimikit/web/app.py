@@ -21,17 +21,7 @@ from mimikit.state import State
 from mimikit.views.documents import Documents
 from mimikit.views.memory import MemoryReader
 from mimikit.views.snapshot import StateReader
-from mimikit.web.api import (
-    conversation,
-    engines,
-    memory,
-    system,
-    tasks,
-    triggers,
-)
-from mimikit.web.api import (
-    files as user_files,
-)
+from mimikit.web.api import conversation, engines, memory, system, tasks, triggers, uploads
 from mimikit.web.api.routing import EXTENSION, Site, Trial, current_site, error_answer
 from mimikit.web.assets import Assets, compress, page_routes
 from mimikit.web.feed import Feed
@@ -61,7 +51,7 @@ HEADERS = {
     "X-Frame-Options": "DENY",
 }
 AREAS = (
-    *(system.session, conversation.area, user_files.area, tasks.area, triggers.area, system.feed),
+    *(system.session, conversation.area, uploads.area, tasks.area, triggers.area, system.feed),
     *(system.status_area, engines.area, memory.memory, memory.searching, memory.backlog),
 )
 _PLAIN = {

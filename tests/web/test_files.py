@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import itertools
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -14,9 +15,10 @@ from mimikit.conversation import attachments, inbox
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
 from tests.support.memory_disk import Crash, MemoryDisk
-from tests.web.conftest import error_of
+from tests.web.conftest import START, error_of
 
 BYTES = "application/octet-stream"
+LATER = START + timedelta(days=100_000)  # the disk in memory is in the year 2100
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(8)
 
 
@@ -41,7 +43,7 @@ def stored(web) -> set[str]:
         (b"<script>alert(1)</script>", "x.html", "x.html", "text", "txt", "text/plain"),
         (b"<svg onload=alert(1)>", "C:\\x\\a\r\nb.svg", "a b.svg", "text", "txt", "text/plain"),
         (PNG, "p.exe", "p.exe", "image", "png", "image/png"),
-        (b"\xff\xd8\xff\xe0", "", "file", "image", "jpg", "image/jpeg"),
+        (b"\xff\xd8\xff\xe0", "", "file", "image", "jpeg", "image/jpeg"),
         (b"GIF89a<script>", "\u202ex.gif", "x.gif", "image", "gif", "image/gif"),
         (b"RIFF\n\0\0\0WEBPVP8 ", "..", "file", "image", "webp", "image/webp"),
         (b"%PDF-1.7 text only", "b.pdf", "b.pdf", "other", "bin", BYTES),
@@ -76,10 +78,10 @@ def test_nothing_else_is_given_back(web, id_: str) -> None:
 
 
 def test_what_has_no_room_is_refused_in_words(make_web) -> None:
-    web = make_web(files={"file_mb": 1, "max_mb": 1})
+    web = make_web(files={"max_mb": 1})
     assert put(web, b"").status_code == 422
-    answer = put(web, b"x" * (2**20 + 1))
-    assert (answer.status_code, "at most 1024 KiB" in error_of(answer)["message"]) == (413, True)
+    answer = put(web, b"x" * (10 * 2**20 + 1))
+    assert (answer.status_code, "at most 10240 KiB" in error_of(answer)["message"]) == (413, True)
     assert put(web, b"x" * 2**19).status_code == 200
     answer = put(web, b"y" * (2**19 + 1))
     assert error_of(answer)["field"] == "file"
@@ -128,7 +130,7 @@ def test_a_crash_leaves_a_whole_file_or_what_retention_removes() -> None:
             is_there = attachments.find(files, id_) is not None
             assert is_there or disk.dead
             assert not is_there or files.read(paths.user_file(id_)) == b"hello"
-            attachments.remove_unsent(files, 10**20)
+            attachments.remove_unsent(files, LATER)
             assert not files.names(paths.FILES, suffix="")
         if not disk.dead:
             return
@@ -137,7 +139,7 @@ def test_a_crash_leaves_a_whole_file_or_what_retention_removes() -> None:
 def test_what_no_message_names_goes_after_a_day(web) -> None:
     named, fresh = sent(web), sent(web, b"fresh")
     web.ask("POST", "/api/input", {"id": "msg-1", "files": [named["id"]]})
-    assert attachments.remove_unsent(web.files, 0) == []
-    gone = attachments.remove_unsent(web.files, 10**20)
+    assert attachments.remove_unsent(web.files, START) == []
+    gone = attachments.remove_unsent(web.files, LATER)
     assert sorted(gone) == [f"files/{fresh['id']}", f"files/{fresh['id']}.json"]
     assert attachments.find(web.files, named["id"])

@@ -155,9 +155,7 @@ class ModelDialogue:
             limit = "max_completion_tokens" if "max_tokens" in omitted else "max_tokens"
             body["messages"] = [
                 {"role": "system", "content": self._instructions},
-                self._first_message(
-                    "text", lambda url: {"type": "image_url", "image_url": {"url": url}}
-                ),
+                {"role": "user", "content": self._content(of_chat=True)},
                 *self._messages(),
             ]
             more: Body = {
@@ -166,9 +164,7 @@ class ModelDialogue:
             }
         else:
             limit = "max_output_tokens"
-            first = self._first_message(
-                "input_text", lambda url: {"type": "input_image", "image_url": url}
-            )
+            first: Body = {"role": "user", "content": self._content(of_chat=False)}
             body["input"] = [first, *self._items()]
             more = {
                 "store": False,
@@ -180,13 +176,15 @@ class ModelDialogue:
             key: value for key, value in more.items() if value is not None and key not in omitted
         }
 
-    def _first_message(self, text_type: str, picture: Callable[[str], Body]) -> Body:
+    def _content(self, *, of_chat: bool) -> str | list[Body]:
         """The prompt, with the pictures or a note that they are not shown."""
         if not self._shows_pictures:
-            note = f"\n\n{UNSEEN_PICTURES}" if self._pictures else ""
-            return {"role": "user", "content": self._prompt + note}
-        text: Body = {"type": text_type, "text": self._prompt}
-        return {"role": "user", "content": [text, *map(picture, self._pictures)]}
+            return f"{self._prompt}\n\n{UNSEEN_PICTURES}" if self._pictures else self._prompt
+        if of_chat:
+            shown = [{"type": "image_url", "image_url": {"url": url}} for url in self._pictures]
+            return [{"type": "text", "text": self._prompt}, *shown]
+        shown = [{"type": "input_image", "image_url": url} for url in self._pictures]
+        return [{"type": "input_text", "text": self._prompt}, *shown]
 
     def _items(self) -> Iterable[Body]:
         for entry in self._entries:

@@ -15,13 +15,8 @@ from mimikit.web.api.routing import EndpointRegistry, Input, current_site
 
 area = EndpointRegistry("files")
 
-SHUT = "default-src 'none'; sandbox; frame-ancestors 'none'"
-"""The policy of a file, should a browser show it as a page."""
-
 
 class FileQuery(Input):
-    """The name of the file; the body is its content, as `application/octet-stream`."""
-
     name: Annotated[str, StringConstraints(max_length=1000)] = ""
 
 
@@ -29,10 +24,10 @@ class FileQuery(Input):
 def upload(query: FileQuery) -> FileRef:
     """Store a file (the body, whole) for a message; it is on disk before the answer."""
     site = current_site()
-    settings = site.settings.files
-    request.max_content_length = settings.file_mb * 2**20
     site.take_input()
-    return attachments.keep(site.files, request.get_data(cache=False), query.name, settings)
+    request.max_content_length = attachments.MAX_FILE_BYTES
+    data = request.get_data(cache=False)
+    return attachments.keep(site.files, data, query.name, site.settings.files)
 
 
 @area.route("GET", "/api/files/<file_id>", {200: None}, query=Input)
@@ -46,5 +41,5 @@ def download(_: Input, file_id: str) -> Response:
     response = Response(data, content_type=attachments.media_type(file_id))
     name = quote(ref.name, safe="")
     response.headers["Content-Disposition"] = f"attachment; filename*=UTF-8''{name}"
-    response.headers["Content-Security-Policy"] = SHUT
+    response.headers["Content-Security-Policy"] = "default-src 'none'; sandbox"
     return response
