@@ -414,12 +414,6 @@ def looking(here: EndpointGround, llm: FakeLLM, api: str = "chat", **facts: Any)
     return (body["messages"][1:] if api == "chat" else body["input"])[0]["content"]
 
 
-@pytest.mark.parametrize("api", SHOWN)
-def test_a_picture_is_shown(here: EndpointGround, api: str) -> None:
-    with FakeLLM([{"text": "a cat"}]) as llm:
-        assert looking(here, llm, api) == SHOWN[api]
-
-
 @pytest.mark.parametrize(
     ("status", "message"),
     [
@@ -429,7 +423,7 @@ def test_a_picture_is_shown(here: EndpointGround, api: str) -> None:
         (400, "Bad request"),
     ],
 )
-def test_a_model_that_takes_no_pictures_is_told_so_and_remembered(
+def test_pictures_are_shown_to_a_model_that_takes_them(
     here: EndpointGround, status: int, message: str
 ) -> None:
     def step(body: Body) -> Body:
@@ -443,7 +437,8 @@ def test_a_model_that_takes_no_pictures_is_told_so_and_remembered(
         assert len(llm.requests) == before + 1
     with FakeLLM([HELLO]) as llm:
         assert "cannot see" in looking(here, llm, model="other", vision=False)
-        assert looking(here, llm, model="other", vision=True) == SHOWN["chat"]
+        for api, shown in SHOWN.items():
+            assert looking(here, llm, api, model=api, vision=True) == shown
 
 
 def test_a_worker_without_tools_costs_no_attempt(here: EndpointGround) -> None:

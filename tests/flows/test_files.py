@@ -64,18 +64,15 @@ def test_the_teller_reads_texts_and_sees_pictures_for_the_next_message_too(clien
     assert [ref.kind for ref in asked.files] == ["text", "image", "other"]
 
 
-def test_a_long_text_is_cut_and_says_how_long_it_is(client: Client) -> None:
-    say(client, "msg-1", "sum up", long_txt=b"word " * 90_000)
-    prompt = client.product.mind.asked["teller"].prompt
+def test_a_long_text_is_cut_and_a_large_picture_not_shown(client: Client) -> None:
+    large = PNG + bytes(attachments.MAX_PICTURE_BYTES)
+    say(client, "msg-1", "sum up", long_txt=b"word " * 90_000, large_png=large)
+    request = client.product.mind.asked["teller"]
+    prompt = request.prompt
+    assert "[large.png] picture that you cannot see" in prompt
+    assert not request.input.pictures
     assert "… [truncated] (cut; the file has 450,000 bytes)" in prompt
     assert len(prompt) < 60_000
-
-
-def test_a_picture_that_is_too_large_is_said_to_be_unseen(client: Client) -> None:
-    say(client, "msg-1", "look", big_png=PNG + bytes(attachments.MAX_PICTURE_BYTES))
-    request = client.product.mind.asked["teller"]
-    assert "[big.png] picture that you cannot see" in request.prompt
-    assert not request.input.pictures
 
 
 @pytest.mark.parametrize("order", ["plan: sort it", "chain: first > sort it"])
@@ -98,7 +95,6 @@ def test_delegated_work_gets_copies_that_it_may_read(client: Client, order: str)
     [
         ("", "I have kept `list.md`, but cannot look into it"),
         ("看看这个", "`list.md` 已保存，但我看不了里面的内容"),
-        ("remember tea", "I have kept `list.md`"),
     ],
 )
 def test_without_a_model_it_says_that_it_reads_no_files(text: str, said: str) -> None:
