@@ -4,6 +4,7 @@ import { Actions } from "./core/actions.js";
 import { connect } from "./core/api.js";
 import { countUnread, markUnread, newMessages } from "./core/attention.js";
 import { copyText } from "./core/copy.js";
+import { attached } from "./core/files.js";
 import { flash } from "./core/focus.js";
 import { render } from "./core/html.js";
 import { loadLanguage, pickLanguage, t } from "./core/i18n.js";
@@ -60,6 +61,7 @@ function draw(state, before) {
   actions.scroll?.after();
   growComposer();
   followOutput();
+  fillPictures();
   if (state.route !== before.route) focusPlace(state, before);
   showLine(state);
 }
@@ -94,6 +96,16 @@ function followOutput() {
     );
   }
   if (!box.dataset.away) box.scrollTop = box.scrollHeight;
+}
+
+/** Fetch what pictures show: their address could not carry the session's key. */
+function fillPictures() {
+  for (const image of root.querySelectorAll("img[data-file]:not([data-asked])")) {
+    image.setAttribute("data-asked", "");
+    const reader = new FileReader();
+    reader.onload = () => image.setAttribute("src", String(reader.result));
+    api.file(image.getAttribute("data-file") ?? "").then((blob) => reader.readAsDataURL(blob), () => {});
+  }
 }
 
 /** @type {State["route"] | null} the place whose line was shown */
@@ -145,6 +157,7 @@ function leftRow(from, to) {
 /** @param {State} state @param {State} before */
 function keepDrafts(state, before) {
   if (state.draft !== before.draft) prefs.writeDraft(state.draft);
+  if (state.files !== before.files) prefs.writeFiles(state.files.flatMap(({ sent }) => sent ?? []));
   if (state.outbox !== before.outbox) {
     prefs.writeOutbox(state.outbox.filter((item) => item.state !== "accepted"));
   }
@@ -206,14 +219,15 @@ wide.addEventListener("change", () => {
   store.set({ roomy: wide.matches, wide: wide.matches && store.state.panel !== "page" });
 });
 
-for (const kind of /** @type {const} */ (["dragover", "drop", "paste"])) {
+for (const kind of /** @type {const} */ (["dragover", "dragleave", "drop", "paste"])) {
   document.addEventListener(kind, (event) => {
-    const { types = [] } =
-      ("dataTransfer" in event ? event.dataTransfer : event.clipboardData) ?? {};
+    const given = "dataTransfer" in event ? event.dataTransfer : event.clipboardData;
+    const types = given?.types ?? [];
     const field = event.target instanceof Element && event.target.matches(FIELDS);
     const instead = insteadOfBrowser(kind, types, field);
     if (instead) event.preventDefault();
-    if (instead === "tell") actions.notify(t("send.noFiles"), "error");
+    root.toggleAttribute("data-dropping", kind === "dragover" && types.includes("Files"));
+    if (instead === "take" && store.state.session === "in") actions.files.add(given?.files ?? []);
   });
 }
 
@@ -308,6 +322,7 @@ async function begin() {
     wide: wide.matches && panel !== "page",
     notifying: prefs.readPref("notify") === "on" && globalThis.Notification?.permission === "granted",
     draft: prefs.readDraft(),
+    files: prefs.readFiles().map(attached),
     outbox: unsent.map((item) => ({ ...item, state: "failed", error: t("delivery.reloaded") })),
     now: Date.now(),
   });

@@ -133,12 +133,23 @@ type Group = {label: string, choices: Choice[]};
 type Reducers = Record<string, (state: State, action: any) => State>;
 
 /** A message this tab has not yet handed over. */
+/** A file beside what is being written. */
+interface AttachedFile {
+  key: string;
+  name: string;
+  bytes: number;
+  /** null while it is on its way */
+  sent: FileRef | null;
+  error: string;
+}
+
 interface OutboxItem {
   id: string;
   kind: "input" | "answer";
   text: string;
   createdAt: string;
   questionId?: string;
+  files?: FileRef[];
   state: "sending" | "accepted" | "failed";
   error?: string;
 }
@@ -490,6 +501,7 @@ interface State {
   following: boolean;
   /** messages that came while the reader was further up */
   unseen: number;
+  files: AttachedFile[];
   draft: string;
   notices: Notice[];
   language: "en" | "zh";

@@ -204,6 +204,13 @@ interface FileExistsParameters {
   settle: number | null;
 }
 
+interface FileRef {
+  id: string;
+  name: string;
+  kind: "text" | "image" | "other";
+  bytes: number;
+}
+
 interface Healthz {
   ok: boolean;
   consumer: "ok" | "hung" | "down";
@@ -240,6 +247,7 @@ interface InboxItem {
   text: string;
   createdAt: string;
   quote: string | null;
+  files: FileRef[];
   state: "queued" | "answering";
 }
 
@@ -352,6 +360,7 @@ interface Message {
   usage: Usage | null;
   durationMs: number | null;
   quote: string | null;
+  files: FileRef[];
   engine: string | null;
   failed: boolean;
   stopped: boolean;
