@@ -25,6 +25,8 @@ JobKind: TypeAlias = Literal["request", "trigger"]
 STATES: tuple[JobState, ...] = get_args(JobState)
 LIVE: tuple[JobState, ...] = ("running", "planning", "asked", "waiting")
 """In the order of lists."""
+MAX_RECENT = 12
+"""Ended runs that a trigger's job has of its past."""
 ENDED: tuple[EndStatus, ...] = ("done", "failed", "canceled")
 
 
@@ -56,6 +58,8 @@ class Job:
     runs: int = 0
     failures: int = 0
     newest_run: str = ""
+    ended_runs: tuple[JobStep, ...] = ()
+    """Of a trigger: the newest that ended, oldest first."""
 
     @cached_property
     def main(self) -> JobStep | None:
@@ -91,6 +95,13 @@ class Job:
             if step.seat == "worker" or step.state in ("failed", "canceled")
         ]
 
+    @property
+    def recent(self) -> list[JobStep]:
+        """Of a trigger: its newest runs, oldest first, those in progress last."""
+        ended = {step.id for step in self.ended_runs}
+        live = [step for step in self.steps.values() if step.id not in ended]
+        return [*self.ended_runs, *live][-MAX_RECENT:]
+
     @cached_property
     def ended_at(self) -> datetime | None:
         if self.state is None or self.state in LIVE:
@@ -99,10 +110,16 @@ class Job:
 
     def after(self, step: JobStep) -> Job:
         """The job once a step has ended."""
-        before = {} if self.kind == "trigger" else self.steps
-        is_new = step.id not in self.steps  # a crash may have written its line twice
-        failures = self.failures + (is_new and step.state == "failed")
-        return dataclasses.replace(self, steps={**before, step.id: step}, failures=failures)
+        if self.kind == "request":
+            return dataclasses.replace(self, steps={**self.steps, step.id: step})
+        if step.id in self.steps:  # a crash had written its line twice
+            return self
+        return dataclasses.replace(
+            self,
+            steps={step.id: step},
+            failures=self.failures + (step.state == "failed"),
+            ended_runs=(*self.ended_runs, step)[-MAX_RECENT:],
+        )
 
 
 def fold(jobs: dict[str, Job], line: Line) -> None:

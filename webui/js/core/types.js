@@ -90,6 +90,8 @@
  * @typedef {{kind: "question", question: Question | null}} QuestionChange
  * @typedef {{questionId: string, question: string, options: string[] | null,
  *   default: string | null, createdAt: string, expiresAt: string}} Question
+ * @typedef {{id: string, state: "queued" | "running" | "asking" | "done" | "failed" | "canceled",
+ *   at: string}} RecentRun
  * @typedef {{status: string, text: string, html: string | null, error: string | null,
  *   failureReason: string | null, exitCode: number | null, data: Record<string, any>,
  *   engine: string, usage: Usage, resultType: "text" | "code_change" | "analysis" | "summary",
@@ -152,7 +154,8 @@
  *   traceId: string, lastRunAt: string | null, nextRunAt: string | null, fireCount: number,
  *   lastTaskId: string | null, lastVerdict: string | null, failureStreak: number,
  *   pausedBy: "breaker" | null, blockedBy: string | null, broken: string | null,
- *   headline: {en: string, zh: string}, last: {en: string, zh: string} | null}} Trigger
+ *   headline: {en: string, zh: string}, last: {en: string, zh: string} | null,
+ *   recent: RecentRun[]}} Trigger
  * @typedef {{kind: "turn", state: "started" | "ended", turnId: string, headline: string,
  *   inputs: string[]}} TurnChange
  * @typedef {{inputTokens: number, cachedInputTokens: number, outputTokens: number,
