@@ -34,8 +34,10 @@ class JobStepView(View):
 
 
 class JobOutcome(View):
-    """How a job ended, once: its result, or why it failed and what it printed."""
+    """How a job, or the last run of a trigger, ended: its result, or why it failed, said once."""
 
+    task_id: str
+    state: str
     text: str
     """At most the beginning; of a failure the end."""
     cut: int
@@ -190,7 +192,9 @@ class JobReader:
         snapshot = tasks.find_snapshot(self._files, step.id)
         record = tasks.task_view(self._files, snapshot, live) if snapshot else None
         is_trigger = job.kind == "trigger"
-        ended, shows_end = state not in jobs.LIVE, in_full or is_trigger
+        end = snapshot if state not in jobs.LIVE else None
+        if is_trigger and end is None and job.ended_runs:
+            end = tasks.find_snapshot(self._files, job.ended_runs[-1].id)
         return JobView(
             id=job.id,
             kind=job.kind,
@@ -211,7 +215,7 @@ class JobReader:
             runs=job.runs,
             changes=registry.state(self._files, job.id).changes if is_trigger else 0,
             failures=job.failures if is_trigger else 0,
-            outcome=self._outcome(snapshot) if shows_end and ended and snapshot else None,
+            outcome=self._outcome(end) if end and (in_full or is_trigger) else None,
         )
 
     def _outcome(self, snapshot: TaskSnapshot) -> JobOutcome | None:
@@ -227,6 +231,8 @@ class JobReader:
         written = phrases.fence(shown) if is_output or found.error else shown
         rendered = self._render(written) if shown and self._render else None
         return JobOutcome(
+            task_id=snapshot.task.id,
+            state=found.status,
             text=shown,
             cut=len(text) - len(shown),
             html=rendered,

@@ -28,16 +28,15 @@
  * @property {ChainStep[]} chain
  * @property {TokenCounts | null} usage of its runs of today
  *
- * @typedef {"file_changed" | "file_exists" | "task" | "llm_eval" | "kept"} RowType
+ * @typedef {"file_changed" | "file_exists" | "task_done" | "task_failed" | "llm_eval" | "kept"} RowType
  *
  * @typedef {object} ConditionRow one condition as a form holds it; fields of other types wait
  * @property {string} key
  * @property {RowType} type
  * @property {string} path
  * @property {boolean} fireOnInit
- * @property {"done" | "failed"} outcome
- * @property {string} taskId
- * @property {boolean} byId the id is typed, not chosen
+ * @property {string} taskId or that it is typed below
+ * @property {string} typedId
  * @property {string} question
  * @property {Condition | null} kept made elsewhere: shown in words, kept as it is
  * @property {Words | null} words of what is kept
@@ -59,9 +58,8 @@
  * @property {string} cron
  * @property {string} timezone
  * @property {string} at local, `2026-12-01T09:00`
- * @property {ConditionRow} single
  * @property {"and" | "or"} join
- * @property {ConditionRow[]} rows
+ * @property {ConditionRow[]} rows only the first counts, unless there are to be several
  * @property {string} cooldown empty: the condition's own
  * @property {Unit} cooldownUnit
  * @property {boolean} once

@@ -46,8 +46,8 @@
  * @typedef {{kind: "inbox", id: string, item: InboxItem | null, gone: boolean}} InboxChange
  * @typedef {{id: string, kind: "user_input" | "answer", text: string, createdAt: string,
  *   quote: string | null, state: "queued" | "answering"}} InboxItem
- * @typedef {{text: string, cut: number, html: string | null, error: string,
- *   exitCode: number | null, failureReason: string | null}} JobOutcome
+ * @typedef {{taskId: string, state: string, text: string, cut: number, html: string | null,
+ *   error: string, exitCode: number | null, failureReason: string | null}} JobOutcome
  * @typedef {{jobs: Job[], totals: Record<string, number>, found: number, before: string | null}}
  *   JobPage
  * @typedef {{id: string, title: string,

@@ -43,9 +43,9 @@ function buttonsView(job, state, act) {
 }
 
 /** @param {Job} job  Its result, or why it failed and what it printed: once. */
-function outcomeView({ outcome, state, taskId }) {
-  if (!outcome || state === "canceled") return nothing;
-  const { cut, error, exitCode, failureReason } = outcome;
+export function outcomeView({ outcome }) {
+  if (!outcome || outcome.state === "canceled") return nothing;
+  const { cut, error, exitCode, failureReason, state, taskId } = outcome;
   const why = [word("reason", failureReason), exitCode ? t("task.exit", { code: exitCode }) : ""];
   const more = t("job.cut", { n: count(cut, language()) });
   return html`${
@@ -119,7 +119,7 @@ export function runsLine(job, messageId, state, act) {
         </button>
         <span class="job-meta">${runsMeta(job)}${paused ? html`<span>${t("state.paused")}</span>` : nothing}</span>
       </p>
-      ${failed || open ? outcomeView(job) : nothing}
+      <div class=${failed || open ? nothing : "job-begin"}>${outcomeView(job)}</div>
       ${failed ? html`<p class="job-actions">${buttonsView(job, state, act)}</p>` : nothing}
       ${open ? runsList(job, state, act) : nothing}
     </div>

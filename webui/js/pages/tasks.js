@@ -83,15 +83,16 @@ function rowView(job, state, act) {
   const what = isLive(job) ? "cancel" : "retry";
   const runs = job.kind === "trigger";
   const open = runs && state.runs[job.id]?.open;
+  const words = job.headline || (runs && (job.outcome?.error || job.outcome?.text)?.split("\n", 1)[0]);
   const main = html`${stateIcon(job.state)}
     <span class="row-main">
       <span class="row-title" dir="auto">${shown(job.title)}</span>
       <span class="row-meta"
         >${runs ? runsMeta(job) : jobMeta(job, state)}<span>${word("profile", job.profile)}</span>${
-          job.state === "failed" && !runs
+          job.state === "failed"
             ? html`<span class="error-text">${word("reason", job.failureReason)}</span>`
             : nothing
-        }${job.headline ? html`<span class="row-headline">${job.headline}</span>` : nothing}</span
+        }${words ? html`<span class="row-headline">${words}</span>` : nothing}</span
       >
     </span>`;
   return html`<li class="row is-${job.state}" data-task=${taskId}>

@@ -5,7 +5,6 @@ import { t } from "../core/i18n.js";
 import { newId } from "../core/ids.js";
 import { Resource } from "../core/resource.js";
 import * as fields from "./trigger-form.js";
-import { newRow } from "./trigger-form.js";
 
 /** @typedef {import("../core/resource.js").Timers & {zone: () => string}} Ports the reader's time zone */
 
@@ -25,30 +24,11 @@ const REFUSALS = new Set([400, 409, 422]);
 export const TRIGGER_ACTIONS = {
   triggerOpened,
   triggerTold,
-  formOpened: (state, { form }) => ({ ...state, forms: { ...state.forms, [form.key]: form } }),
-  formClosed: (state, { key }) => {
-    const { [key]: _, ...forms } = state.forms;
-    return { ...state, forms };
+  form: (state, { key, form }) => {
+    const { [key]: known, ...others } = state.forms;
+    const next = typeof form === "function" ? known && form(known) : form;
+    return { ...state, forms: next ? { ...others, [key]: next } : others };
   },
-  formEdited: (state, { key, values }) =>
-    withForm(state, key, (form) => {
-      const next = { ...form, ...values, errors: withoutErrors(form, Object.keys(values)) };
-      return values.when ? kindChosen(next) : next;
-    }),
-  rowEdited,
-  rowAdded: (state, { key }) =>
-    withForm(state, key, (form) => {
-      const numbers = form.rows.map((row) => Number(row.key.slice("row-".length)));
-      const row = newRow(`row-${Math.max(-1, ...numbers) + 1}`, { type: "file_exists" });
-      return { ...form, rows: [...form.rows, row], errors: withoutErrors(form, []) };
-    }),
-  rowRemoved: (state, { key, row }) =>
-    withForm(state, key, (form) => {
-      const rows = form.rows.filter((one) => one.key !== row);
-      return { ...form, rows, errors: withoutErrors(form, []) };
-    }),
-  formTold: (state, { key, ...values }) => withForm(state, key, (form) => ({ ...form, ...values })),
-  formPreviewed,
 };
 
 /** @param {State} state @param {{id: string | null}} action @returns {State} */
@@ -60,73 +40,14 @@ function triggerOpened(state, { id }) {
   return { ...state, triggerDetail: { id, load: "loading", trigger, ...nothing } };
 }
 
-/**
- * @param {State} state
- * @param {{id: string, load: TriggerPage["load"], data?: any}} action
- * @returns {State}
- */
+/** @param {State} state @param {{id: string, load: TriggerPage["load"], data?: any}} action @returns {State} */
 function triggerTold(state, { id, load, data }) {
   const { triggerDetail: known } = state;
   if (known?.id !== id || load === "loading") return state;
   if (load !== "ready") return { ...state, triggerDetail: { ...known, load } };
-  const { trigger = null, explanation = null, chain = [], usage = null } = data;
-  return { ...state, triggerDetail: { id, load, trigger, explanation, chain, usage } };
-}
-
-/** @param {State} state @param {string} key @param {(form: TriggerForm) => TriggerForm} change */
-function withForm(state, key, change) {
-  const form = state.forms[key];
-  return form ? { ...state, forms: { ...state.forms, [key]: change(form) } } : state;
-}
-
-/** Fields whose errors an edit of anything makes doubtful. */
-const WHOLE = ["form", "when"];
-
-/** @param {TriggerForm} form @param {string[]} names  What was said of fields that are typed anew. */
-function withoutErrors(form, names) {
-  const gone = new Set([...WHOLE, ...names.map((name) => name.replace(/Unit$/, ""))]);
-  const kept = Object.entries(form.errors).filter(([name]) => !gone.has(name));
-  return Object.fromEntries(kept);
-}
-
-/** @param {TriggerForm} form  Another kind of time or condition; what was typed for others stays. */
-function kindChosen(form) {
-  const { when } = form;
-  if (when === "several") {
-    const rows = form.rows.length
-      ? form.rows
-      : [{ ...form.single, key: "row-0" }, newRow("row-1", { type: "file_exists" })];
-    return { ...form, rows };
-  }
-  const conditions = ["file_changed", "file_exists", "task", "llm_eval", "kept"];
-  if (!conditions.includes(when)) return form;
-  return { ...form, single: { ...form.single, type: /** @type {any} */ (when) } };
-}
-
-/** @param {State} state @param {{key: string, row: string, values: Partial<ConditionRow>}} action */
-function rowEdited(state, { key, row, values }) {
-  return withForm(state, key, (form) => {
-    const names = Object.keys(values).map((name) => `${row}.${name}`);
-    const edit = (/** @type {ConditionRow} */ one) =>
-      one.key === row ? { ...one, ...values } : one;
-    const [single, rows] = [edit(form.single), form.rows.map(edit)];
-    return { ...form, single, rows, errors: withoutErrors(form, names) };
-  });
-}
-
-/**
- * The server's word on times and conditions; one that was asked for something else is not heard.
- *
- * @param {State} state
- * @param {{key: string, asked: string} & Partial<Preview>} action
- */
-function formPreviewed(state, { key, asked, ...values }) {
-  return withForm(state, key, (form) => {
-    const opens = values.state === "asking" || values.state === "idle";
-    if (!opens && form.preview.asked !== asked) return form;
-    const { state: now = "idle", answer = form.preview.answer, error = null } = values;
-    return { ...form, preview: { asked, state: now, answer, error } };
-  });
+  const { trigger = null, explanation = null, chain = [], usage = null, job } = data;
+  const jobs = job ? { ...state.jobs, [id]: job } : state.jobs;
+  return { ...state, jobs, triggerDetail: { id, load, trigger, explanation, chain, usage } };
 }
 
 // --- when each is loaded
@@ -145,7 +66,7 @@ export class TriggerKeeper {
     this.preview = new Resource(
       ports,
       ({ body }) => api.previewTrigger(body),
-      (told, { key, asked }) => this.hearPreview(told, key, asked),
+      (told, asking) => this.hearPreview(told, asking),
     );
   }
 
@@ -172,18 +93,7 @@ export class TriggerKeeper {
   isOutdated(id, state, before) {
     if (state.triggers[id] !== before.triggers[id]) return true;
     if (state.connection === "online" && before.connection !== "online") return true;
-    if (state.tasks !== before.tasks && this.concerns(id, state, before)) return true;
     return this.loadedAt > 0 && state.now - this.loadedAt > STALE_MS;
-  }
-
-  /** @private @param {string} id @param {State} state @param {State} before  A run of it, or a step of its chain. */
-  concerns(id, state, before) {
-    const steps = new Set(state.triggerDetail?.chain.map((step) => step.id));
-    return Object.values(state.tasks).some(
-      (task) =>
-        (task.sourceTriggerId === id || steps.has(task.id)) &&
-        task.state !== before.tasks[task.id]?.state,
-    );
   }
 
   /** @private @param {string} id */
@@ -212,18 +122,17 @@ export class TriggerKeeper {
     this.closeOver(state, key);
     if (!key || state.session !== "in") return;
     const form = state.forms[key];
-    if (form?.over) return;
-    if (form) return this.keepPreview(form);
+    if (form) return form.over ? undefined : this.keepPreview(form);
     const isNew = key === "new";
     const made = isNew ? fields.newForm(newId("trig"), this.zone(), state.status) : this.formOf(state, key);
-    if (made) this.store.dispatch({ type: "formOpened", form: made });
+    if (made) this.store.dispatch({ type: "form", key, form: made });
   }
 
   /** @private @param {State} state @param {string} open  The form that is on the page. */
   closeOver(state, open) {
     for (const { key, over } of Object.values(state.forms)) {
       if (!over || key === open) continue;
-      this.store.dispatch({ type: "formClosed", key });
+      this.store.dispatch({ type: "form", key, form: null });
       if (state.triggerDetail?.id === key) this.refresh(key);
     }
   }
@@ -236,29 +145,29 @@ export class TriggerKeeper {
 
   /** @private @param {TriggerForm} form */
   keepPreview(form) {
-    const { key } = form;
+    const { key, preview } = form;
     const body = fields.previewRequest(form, this.zone());
     const asked = body ? JSON.stringify(body) : "";
-    if (asked === form.preview.asked) return;
+    if (asked === preview.asked) return;
     this.preview.wake();
-    const state = asked ? "asking" : "idle";
-    const answer = asked ? form.preview.answer : null;
-    this.store.dispatch({ type: "formPreviewed", key, asked, state, answer });
+    this.tellPreview(key, asked ? { ...preview, asked, state: "asking", error: null } : fields.NO_PREVIEW);
     if (body) this.preview.rested({ key, asked, body }, REST_MS);
   }
 
-  /**
-   * @private
-   * @param {import("../core/resource.js").Told} told
-   * @param {string} key
-   * @param {string} asked
-   */
-  hearPreview({ load, data: answer = null, error }, key, asked) {
-    if (load === "loading") return;
+  /** @private @param {import("../core/resource.js").Told} told @param {{key: string, asked: string}} asking */
+  hearPreview({ load, data, error }, { key, asked }) {
+    const preview = this.store.state.forms[key]?.preview;
+    if (load === "loading" || preview?.asked !== asked) return; // something else stands there now
     const { status, message: text, field } = error ?? {};
     const told = error && REFUSALS.has(status) ? { field, text } : null;
     const state = load === "ready" ? load : "failed";
-    this.store.dispatch({ type: "formPreviewed", key, asked, state, answer, error: told });
+    this.tellPreview(key, { asked, state, answer: data ?? null, error: told });
+  }
+
+  /** @private @param {string} key @param {Preview} preview */
+  tellPreview(key, preview) {
+    const form = (/** @type {TriggerForm} */ known) => ({ ...known, preview });
+    this.store.dispatch({ type: "form", key, form });
   }
 }
 
@@ -272,33 +181,23 @@ export class FormActions {
     this.page = page;
   }
 
-  /** @param {string} key @param {Partial<TriggerForm>} values */
-  edit(key, values) {
-    this.store.dispatch({ type: "formEdited", key, values });
-  }
-
-  /** @param {string} key @param {string} row @param {Partial<ConditionRow>} values */
-  editRow(key, row, values) {
-    this.store.dispatch({ type: "rowEdited", key, row, values });
+  /** @param {string} key @param {(form: TriggerForm) => TriggerForm} form */
+  change(key, form) {
+    this.store.dispatch({ type: "form", key, form });
   }
 
   /** @param {string} key */
   addRow(key) {
-    this.store.dispatch({ type: "rowAdded", key });
-    this.focusRow(this.rows(key).at(-1));
+    this.change(key, fields.withRow);
+    this.focusRow(this.store.state.forms[key]?.rows.at(-1));
   }
 
   /** @param {string} key @param {string} row */
   removeRow(key, row) {
-    const rows = this.rows(key);
+    const { rows } = this.store.state.forms[key];
     const at = rows.findIndex((one) => one.key === row);
-    this.store.dispatch({ type: "rowRemoved", key, row });
+    this.change(key, (form) => fields.withoutRow(form, row));
     this.focusRow(rows[at + 1] ?? rows[at - 1]);
-  }
-
-  /** @private @param {string} key */
-  rows(key) {
-    return this.store.state.forms[key]?.rows ?? [];
   }
 
   /** @private @param {ConditionRow | undefined} row */
@@ -308,7 +207,7 @@ export class FormActions {
 
   /** @param {string} key  Leave it; what was typed is gone. */
   cancel(key) {
-    this.store.dispatch({ type: "formTold", key, over: true });
+    this.change(key, (form) => ({ ...form, over: true }));
     this.page.go(key === "new" ? { view: "triggers" } : { view: "trigger", id: key });
   }
 
@@ -320,9 +219,9 @@ export class FormActions {
     if (missing.length) {
       return this.refuse(key, Object.fromEntries(missing.map(([field, why]) => [field, t(why)])));
     }
-    this.store.dispatch({ type: "formTold", key, busy: true, errors: {} });
+    this.change(key, (sent) => ({ ...sent, busy: true, errors: {} }));
     try {
-      await (form.base ? this.change(form, form.base) : this.create(form));
+      await (form.base ? this.save(form, form.base) : this.create(form));
     } catch (error) {
       const { field, status } = /** @type {any} */ (error);
       this.refuse(key, { [fields.fieldOf(form, field)]: words(error) });
@@ -337,7 +236,7 @@ export class FormActions {
   }
 
   /** @private @param {TriggerForm} form @param {Trigger} base */
-  async change(form, base) {
+  async save(form, base) {
     const { key } = form;
     const zone = this.page.zone();
     const changes = fields.changesOf(form, fields.formOf(base, [], zone), zone);
@@ -351,14 +250,14 @@ export class FormActions {
 
   /** @private @param {string} key @param {string} id @param {string} text */
   done(key, id, text) {
-    this.store.dispatch({ type: "formTold", key, over: true });
+    this.change(key, (form) => ({ ...form, over: true }));
     this.page.go({ view: "trigger", id });
     if (text) this.page.notify(text);
   }
 
   /** @private @param {string} key @param {Record<string, string>} errors */
   refuse(key, errors) {
-    this.store.dispatch({ type: "formTold", key, busy: false, errors });
+    this.change(key, (form) => ({ ...form, busy: false, errors }));
     this.page.focus("#trigger-form [aria-invalid=true], #form-error");
   }
 }

@@ -2,22 +2,17 @@
 
 import { html, live, nothing } from "../core/html.js";
 import { t } from "../core/i18n.js";
-import { UNIT_NAMES } from "../pages/trigger-form.js";
 
 /**
- * @typedef {object} Field
- * @property {string} name also its id
- * @property {string} label
- * @property {string} value
- * @property {(value: string) => void} change
- * @property {string} [error]
- * @property {string} [hint]
- * @property {string} [placeholder]
- * @property {string} [type] of an input
- * @property {string} [list] the id of what is proposed
- * @property {boolean} [required]
- * @property {boolean} [mono] code, not prose
+ * @typedef {{value: string, label: string}} Choice
+ * @typedef {{label: string, choices: Choice[]}} Group
+ * @typedef {{name: string, label: string, value: any, change: (value: any) => void, error?: string,
+ *   hint?: string, placeholder?: string, type?: string, list?: string, required?: boolean,
+ *   mono?: boolean, choices?: (Choice | Group)[], unit?: string, changeUnit?: (unit: any) => void}}
+ *   Field its name is also its id; `list`: the id of what is proposed; `mono`: code, not prose
  */
+
+const UNITS = ["second", "minute", "hour", "day"];
 
 /** @param {Field} field */
 function describedBy({ name, hint, error }) {
@@ -29,43 +24,39 @@ function describedBy({ name, hint, error }) {
 function framed({ name, label, hint, error, required }, control) {
   return html`<div class="field ${error ? "is-wrong" : ""}">
     <label for=${name}
-      >${label}${
-        required ? html`<span class="needed" aria-hidden="true"> *</span>` : nothing
-      }</label
+      >${label}${required ? html`<span class="needed" aria-hidden="true"> *</span>` : nothing}</label
     >
     ${control} ${hint ? html`<p class="hint" id="${name}-hint">${hint}</p>` : nothing}
-    ${errorText(name, error)}
+    ${error ? html`<p class="error-text" id="${name}-error">${error}</p>` : nothing}
   </div>`;
 }
 
-/** @param {string} name @param {string | undefined} error */
-function errorText(name, error) {
-  return error ? html`<p class="error-text" id="${name}-error">${error}</p>` : nothing;
+/** @param {Field} field @param {string} [inputmode] */
+function input(field, inputmode) {
+  const { name, value, type = "text", list, placeholder, required, mono, change, error } = field;
+  return html`<input
+    id=${name}
+    name=${name}
+    dir="auto"
+    type=${type}
+    class=${mono ? "mono" : ""}
+    list=${list ?? nothing}
+    inputmode=${inputmode ?? nothing}
+    autocomplete="off"
+    spellcheck=${mono ? "false" : nothing}
+    autocapitalize=${mono ? "off" : nothing}
+    placeholder=${placeholder ?? nothing}
+    aria-required=${required ? "true" : nothing}
+    aria-invalid=${error ? "true" : "false"}
+    aria-describedby=${describedBy(field)}
+    .value=${live(value)}
+    @input=${(/** @type {any} */ event) => change(event.target.value)}
+  />`;
 }
 
 /** @param {Field} field */
 export function inputField(field) {
-  const { name, value, type = "text", list, placeholder, required, mono, change, error } = field;
-  return framed(
-    field,
-    html`<input
-      id=${name}
-      name=${name}
-      dir="auto"
-      type=${type}
-      class=${mono ? "mono" : ""}
-      list=${list ?? nothing}
-      autocomplete="off"
-      spellcheck=${mono ? "false" : nothing}
-      autocapitalize=${mono ? "off" : nothing}
-      placeholder=${placeholder ?? nothing}
-      aria-required=${required ? "true" : nothing}
-      aria-invalid=${error ? "true" : "false"}
-      aria-describedby=${describedBy(field)}
-      .value=${live(value)}
-      @input=${(/** @type {any} */ event) => change(event.target.value)}
-    />`,
-  );
+  return framed(field, input(field));
 }
 
 /** @param {Field} field */
@@ -88,14 +79,9 @@ export function textField(field) {
   );
 }
 
-/**
- * @typedef {{value: string, label: string}} Choice
- * @typedef {{label: string, choices: Choice[]}} Group
- */
-
-/** @param {Field} field @param {(Choice | Group)[]} choices */
-export function selectField(field, choices) {
-  const { name, change, error } = field;
+/** @param {Field} field @param {Field["choices"]} [choices] */
+export function selectField(field, choices = field.choices) {
+  const { name, change, error, value } = field;
   return framed(
     field,
     html`<select
@@ -105,73 +91,51 @@ export function selectField(field, choices) {
       aria-describedby=${describedBy(field)}
       @change=${(/** @type {any} */ event) => change(event.target.value)}
     >
-      ${choices.map((one) => choiceView(one, field.value))}
+      ${choices?.map((one) => choiceView(one, value))}
     </select>`,
   );
 }
 
 /** @param {Choice | Group} one @param {string} chosen @returns {unknown} */
 function choiceView(one, chosen) {
-  if ("choices" in one) {
-    return one.choices.length
-      ? html`<optgroup label=${one.label}>
-          ${one.choices.map((choice) => choiceView(choice, chosen))}
-        </optgroup>`
-      : nothing;
+  if (!("choices" in one)) {
+    return html`<option value=${one.value} .selected=${live(one.value === chosen)}>
+      ${one.label}
+    </option>`;
   }
-  return html`<option value=${one.value} .selected=${live(one.value === chosen)}>
-    ${one.label}
-  </option>`;
+  if (!one.choices.length) return nothing;
+  return html`<optgroup label=${one.label}>
+    ${one.choices.map((choice) => choiceView(choice, chosen))}
+  </optgroup>`;
 }
 
-/**
- * A number and its unit: every 10 minutes.
- *
- * @param {Field} field
- * @param {Unit} unit
- * @param {(unit: Unit) => void} changeUnit
- */
-export function spanField(field, unit, changeUnit) {
-  const { name, value, placeholder, change, error, label } = field;
+/** @param {Field} field  A number and its unit: every 10 minutes. */
+export function spanField(field) {
+  const { name, label, unit = "", changeUnit } = field;
   return framed(
     field,
     html`<div class="span">
-      <input
-        id=${name}
-        name=${name}
-        inputmode="decimal"
-        autocomplete="off"
-        placeholder=${placeholder ?? nothing}
-        aria-invalid=${error ? "true" : "false"}
-        aria-describedby=${describedBy(field)}
-        .value=${live(value)}
-        @input=${(/** @type {any} */ event) => change(event.target.value)}
-      />
+      ${input(field, "decimal")}
       <select
         id="${name}Unit"
         name="${name}Unit"
         aria-label="${label} · ${t("form.unit")}"
-        @change=${(/** @type {any} */ event) => changeUnit(event.target.value)}
+        @change=${(/** @type {any} */ event) => changeUnit?.(event.target.value)}
       >
-        ${UNIT_NAMES.map((one) => choiceView({ value: one, label: t(`unit.${one}`) }, unit))}
+        ${UNITS.map((one) => choiceView({ value: one, label: t(`unit.${one}`) }, unit))}
       </select>
     </div>`,
   );
 }
 
-/**
- * @param {string} name
- * @param {string} label
- * @param {boolean} checked
- * @param {(checked: boolean) => void} change
- */
-export function checkField(name, label, checked, change) {
+/** @param {Field} field */
+export function checkField({ name, label, value, change }) {
   return html`<label class="check">
     <input
       type="checkbox"
       id=${name}
       name=${name}
-      .checked=${live(checked)}
+      .checked=${live(value)}
       @change=${(/** @type {any} */ event) => change(event.target.checked)}
     /><span>${label}</span>
   </label>`;
