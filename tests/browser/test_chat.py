@@ -203,3 +203,31 @@ def test_the_palette_goes_where_it_is_told(chat: Chat) -> None:
     expect(chat.page.get_by_role("dialog", name="Keyboard shortcuts")).to_be_visible()
     chat.page.keyboard.press("Escape")
     expect(chat.page.get_by_role("dialog")).to_have_count(0)
+
+
+def test_the_panel_has_one_width_of_the_readers_choice_or_the_whole_page(chat: Chat) -> None:
+    page = chat.page
+    edge = page.get_by_role("separator", name="Width of the side panel")
+
+    def width() -> float:
+        box = page.locator("#panel").bounding_box()
+        assert box is not None
+        return box["width"]
+
+    before = width()
+    edge.press("ArrowLeft")
+    assert width() == pytest.approx(before + 24, abs=1)
+    for place in ("Tasks", "Triggers", "Memory"):
+        page.get_by_role("link", name=place).click()
+        assert width() == pytest.approx(before + 24, abs=1)
+    chat.reload()
+    assert width() == pytest.approx(before + 24, abs=1)
+    edge.dblclick()
+    assert width() == pytest.approx(before, abs=1)
+    page.get_by_role("button", name="Use the whole page").click()
+    expect(page.locator("#composer")).not_to_be_visible()
+    page.get_by_role("link", name="Chat").click()
+    expect(page.locator("#panel")).not_to_be_visible()
+    page.get_by_role("button", name="Show the side panel").click()
+    expect(page.locator("#composer")).to_be_visible()
+    assert width() == pytest.approx(before, abs=1)

@@ -33,6 +33,7 @@ import { live } from "./core/select.js";
 import { Session } from "./core/session.js";
 import { Store } from "./core/store.js";
 import { insteadOfBrowser } from "./core/typing.js";
+import { applyPanelWidth } from "./ui/panel-edge.js";
 import { appView } from "./ui/app.js";
 
 const TICK_MS = 1000;
@@ -308,8 +309,8 @@ addEventListener("storage", ({ key, newValue }) => {
 });
 addEventListener("hashchange", () => {
   takeHash();
-  const { wide: isWide, panelOpen, route } = store.state;
-  if (isWide && !panelOpen && route.view !== "chat") store.set({ panelOpen: true }); // a link led there
+  const { panel, route } = store.state;
+  if (panel === "closed" && route.view !== "chat") store.set({ panel: "side" }); // a link led there
 });
 addEventListener("pagehide", () => {
   keepDrafts(store.state, { ...store.state, draft: "\0" });
@@ -318,7 +319,9 @@ addEventListener("pagehide", () => {
 addEventListener("pageshow", (event) => {
   if (event.persisted) void session.load(); // back from the browser's cache, long after
 });
-wide.addEventListener("change", () => store.set({ wide: wide.matches }));
+wide.addEventListener("change", () => {
+  store.set({ roomy: wide.matches, wide: wide.matches && store.state.panel !== "page" });
+});
 
 for (const kind of /** @type {const} */ (["dragover", "drop", "paste"])) {
   document.addEventListener(kind, (event) => {
@@ -411,13 +414,17 @@ async function begin() {
   const stored = readPref("theme");
   const theme = stored === "light" || stored === "dark" ? stored : "system";
   applyTheme(theme);
+  applyPanelWidth();
+  const laid = readPref("panel");
+  const panel = laid === "closed" || laid === "page" ? laid : "side";
   await loadLanguage(language);
   const unsent = readOutbox();
   store.set({
     language,
     theme,
-    wide: wide.matches,
-    panelOpen: readPref("panel") !== "closed",
+    panel,
+    roomy: wide.matches,
+    wide: wide.matches && panel !== "page",
     notifying: readPref("notify") === "on" && globalThis.Notification?.permission === "granted",
     draft: readDraft(),
     outbox: unsent.map((item) => ({ ...item, state: "failed", error: t("delivery.reloaded") })),

@@ -365,8 +365,8 @@ export class Actions {
 
   /** Wherever one is: the field that searches everything. */
   goSearch() {
-    const { wide, panelOpen, route } = this.store.state;
-    if (wide && !panelOpen) this.togglePanel();
+    const { wide, panel, route } = this.store.state;
+    if (wide && panel === "closed") this.layPanel("side");
     if (route.view !== "memory") this.go({ view: "memory" });
     this.focus("#memory-search");
   }
@@ -404,7 +404,7 @@ export class Actions {
     /** @type {HTMLDialogElement | null} */ (document.querySelector("#palette"))?.close();
     if (go) this.go(go);
     else if (act === "theme") this.setTheme(this.store.state.theme === "dark" ? "light" : "dark");
-    else if (act === "panel") this.togglePanel();
+    else if (act === "panel") this.layPanel(this.store.state.panel === "side" ? "closed" : "side");
     else if (act === "keys") this.showKeys();
     else if (act === "search") {
       this.goSearch();
@@ -426,10 +426,12 @@ export class Actions {
     writePref("notify", granted ? "on" : "");
   }
 
-  togglePanel() {
-    const panelOpen = !this.store.state.panelOpen;
-    this.store.set({ panelOpen });
-    writePref("panel", panelOpen ? "" : "closed");
+  /** @param {State["panel"]} panel */
+  layPanel(panel) {
+    const { roomy, route } = this.store.state;
+    this.store.set({ panel, wide: roomy && panel !== "page" });
+    writePref("panel", panel);
+    if (panel === "page" && route.view === "chat") this.go({ view: "home" });
   }
 
   /** @param {"system" | "light" | "dark"} theme */

@@ -20,7 +20,7 @@ export function noJobs() {
   return { jobs: {}, totals: {}, list, runs: {} };
 }
 
-/** @type {Record<string, (state: State, action: any) => State>} */
+/** @type {Reducers} */
 export const JOB_ACTIONS = {
   jobsFilter: (state, { values }) => ({
     ...state,
@@ -69,7 +69,7 @@ export function afresh(state, jobs) {
  * @returns {State}
  */
 export function withJob(state, { task, job, totals }) {
-  const id = task.sourceTriggerId ?? task.traceId;
+  const id = job?.id ?? task.sourceTriggerId ?? task.traceId;
   const { [id]: _, ...others } = state.jobs;
   const ids = state.list.ids.filter((one) => one !== id);
   if (job && !isLive(job) && fits(state.list, job)) ids.unshift(id);

@@ -2,11 +2,6 @@
  * The page's state and every way it changes: one pure function. Knows no DOM, network or clock.
  *
  * Everything from the server is an upsert by id, so that hearing a thing twice does no harm.
- *
- * @typedef {State} State
- * @typedef {Change} Change
- * @typedef {Message} Message
- * @typedef {OutboxItem} OutboxItem
  */
 
 import { TASK_ACTIONS } from "../pages/detail.js";
@@ -57,7 +52,8 @@ export function initialState() {
     pending: {},
     confirming: "",
     route: { view: "chat" },
-    panelOpen: true,
+    panel: "side",
+    roomy: true,
     wide: true,
     palette: null,
     notifying: false,
@@ -70,7 +66,7 @@ export function initialState() {
   };
 }
 
-/** @type {Record<string, (state: State, action: any) => State>} */
+/** @type {Reducers} */
 const ACTIONS = {
   set: (state, { values }) => ({ ...state, ...values }),
   tick,

@@ -46,7 +46,7 @@ function entryView(entry, state, act) {
     const today = dayKey(state.now);
     return guard([entry.at, today, language()], () => dayView(entry.at, state.now));
   }
-  if (entry.type === "job") return jobCard(entry.job, state, act);
+  if (entry.type === "job") return jobCard(entry, state, act);
   if (entry.type === "runs") return runsLine(entry.job, entry.messageId, state, act);
   const { message, delivery, error, joined } = entry;
   const hits = message.turnId ? state.hits[message.turnId] : null;

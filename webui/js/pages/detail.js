@@ -3,7 +3,7 @@
 const FOLLOW_MS = 1000;
 export const OUTPUT_SHOWN = 200_000;
 
-/** @type {Record<string, (state: State, action: any) => State>} */
+/** @type {Reducers} */
 export const TASK_ACTIONS = {
   detailOpened,
   detailLoaded: (state, { id, answer }) =>

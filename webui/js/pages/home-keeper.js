@@ -34,8 +34,8 @@ function parted({ tasks, triggers, question, status }) {
 }
 
 /** @param {State} state  On a wide screen it stands beside the chat. */
-function isShown({ session, route, wide, panelOpen }) {
-  const here = route.view === "home" || (wide && panelOpen && route.view === "chat");
+function isShown({ session, route, wide, panel }) {
+  const here = route.view === "home" || (wide && panel === "side" && route.view === "chat");
   return session === "in" && here;
 }
 

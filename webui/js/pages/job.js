@@ -8,8 +8,8 @@ import { count, duration, elapsed } from "../core/time.js";
 import { mindWhy } from "../ui/banners.js";
 import { ago, button, clock, since, stamped, stateIcon, word } from "../ui/parts.js";
 
-/** @param {Job} job @param {State} state @param {Actions} act */
-export function jobCard(job, state, act) {
+/** @param {{job: Job, told: boolean}} entry @param {State} state @param {Actions} act */
+export function jobCard({ job, told }, state, act) {
   const { steps, headline, tail } = job;
   return html`<li class="job is-${job.state}" id="job-${job.id}">
     ${stateIcon(job.state)}
@@ -21,7 +21,7 @@ export function jobCard(job, state, act) {
       ${headline ? html`<p class="job-headline">${headline}</p>` : nothing}
       ${tail ? html`<pre class="job-text" dir="auto">${shown(tail)}</pre>` : nothing}
       ${steps.length > 1 ? html`<ol class="job-steps">${steps.map(stepView)}</ol>` : nothing}
-      ${outcomeView(job)}
+      ${told && job.state === "done" ? nothing : outcomeView(job)}
       <p class="job-actions">${buttonsView(job, state, act)}</p>
     </div>
   </li>`;
@@ -29,7 +29,9 @@ export function jobCard(job, state, act) {
 
 /** @param {Job["steps"][number]} step */
 function stepView(step) {
-  return html`<li>${stateIcon(step.state)}<a href="#/task/${step.id}" dir="auto">${shown(step.title)}</a></li>`;
+  const { id, title, pending } = step;
+  const href = `#/${pending ? "trigger" : "task"}/${id}`;
+  return html`<li>${stateIcon(pending ? "waiting" : step.state)}<a href=${href} dir="auto">${shown(title)}</a></li>`;
 }
 
 /** @param {Job} job @param {State} state @param {Actions} act */

@@ -42,7 +42,7 @@ const NO_SEARCH = { asked: "", state: "idle", hits: [], fallback: null, error: "
 /** @type {TurnHits} */
 const NO_HITS = { open: false, load: "idle", hits: [] };
 
-/** @type {Record<string, (state: State, action: any) => State>} */
+/** @type {Reducers} */
 export const MEMORY_ACTIONS = {
   memoryTold: (state, told) => withMemory(state, heard(state.memory, told)),
   memoryWhole: (state, { group }) => withMemory(state, { whole: [...state.memory.whole, group] }),

@@ -20,7 +20,7 @@ const REFUSALS = new Set([400, 409, 422]);
 
 // --- how the state changes
 
-/** @type {Record<string, (state: State, action: any) => State>} */
+/** @type {Reducers} */
 export const TRIGGER_ACTIONS = {
   triggerOpened,
   triggerTold,
@@ -46,7 +46,7 @@ function triggerTold(state, { id, load, data }) {
   if (known?.id !== id || load === "loading") return state;
   if (load !== "ready") return { ...state, triggerDetail: { ...known, load } };
   const { trigger = null, explanation = null, chain = [], usage = null, job } = data;
-  const jobs = job ? { ...state.jobs, [id]: job } : state.jobs;
+  const jobs = job ? { ...state.jobs, [job.id]: job } : state.jobs;
   return { ...state, jobs, triggerDetail: { id, load, trigger, explanation, chain, usage } };
 }
 
