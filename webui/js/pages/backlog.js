@@ -58,8 +58,10 @@ function addForm({ backlog: { draft, busy } }, act) {
 }
 
 /** @param {BacklogItem} item @param {number} at @param {State} state @param {Actions} act */
-function itemView(item, at, { backlog: { busy }, confirming }, { memory }) {
+function itemView(item, at, { backlog: { busy }, confirming }, act) {
   const { text } = item;
+  const { memory } = act;
+  const give = t("backlog.giveNamed", { item: text });
   const [what] = busy.split(" ", 1);
   const mine = busy === `${what} ${text}`;
   const done = mine && what === "done" ? true : mine && what === "undone" ? false : item.done;
@@ -81,10 +83,15 @@ function itemView(item, at, { backlog: { busy }, confirming }, { memory }) {
             ${button(t("backlog.remove"), () => memory.removeItem(text), { look: "small danger" })}
             ${button(t("backlog.keep"), () => memory.keepItem(), { id: "backlog-keep" })}
           </span>`
-        : parts.iconButton("trash", named, () => memory.askRemoval(text), {
-            off: mine,
-            title: t("backlog.remove"),
-          })
+        : html`${
+              done
+                ? nothing
+                : parts.iconButton("send", give, () => act.handOver(text), { title: t("backlog.give") })
+            }
+            ${parts.iconButton("trash", named, () => memory.askRemoval(text), {
+              off: mine,
+              title: t("backlog.remove"),
+            })}`
     }
   </li>`;
 }

@@ -2,6 +2,7 @@
 
 import { html, icon, nothing, serverHtml } from "../core/html.js";
 import { language, t, tn } from "../core/i18n.js";
+import { addressOf } from "../core/route.js";
 import { messageAbout, taskTimes } from "../core/select.js";
 import { shown } from "../core/shown.js";
 import { count, duration, elapsed } from "../core/time.js";
@@ -12,7 +13,7 @@ import { emptyState, loading, since, stateBadge, taskTitle, usageWords, word } f
 /** @param {State} state @param {Actions} act */
 export function taskView(state, act) {
   const detail = state.detail;
-  const back = html`<a class="back" href="#/tasks">${icon("back")}${t("task.back")}</a>`;
+  const back = html`<a class="back" href=${addressOf({ view: "tasks" }, state)}>${icon("back")}${t("task.back")}</a>`;
   if (detail?.load === "missing") {
     return html`${back}${emptyState(t("task.missing"), t("task.missingText"))}`;
   }
