@@ -208,7 +208,7 @@ export class Actions {
   }
 
   /** @param {string} text of an item of the backlog; on one day it is sent once, however often it is pressed */
-  handOver(text) {
+  giveItem(text) {
     const { now, zone, messages, inbox, outbox } = this.store.state;
     const day = Date.parse(dayKey(now, zone || undefined));
     const id = newId("msg", day, bytesOf(text));

@@ -86,7 +86,7 @@ function itemView(item, at, { backlog: { busy }, confirming }, act) {
         : html`${
               done
                 ? nothing
-                : parts.iconButton("send", give, () => act.handOver(text), { title: t("backlog.give") })
+                : parts.iconButton("send", give, () => act.giveItem(text), { title: t("backlog.give") })
             }
             ${parts.iconButton("trash", named, () => memory.askRemoval(text), {
               off: mine,

@@ -46,12 +46,8 @@ export function newForm(id, zone, status = null) {
 }
 
 /**
- * A stored trigger, ready to be edited.
- *
- * @param {Trigger} trigger
- * @param {NodeExplanation[]} nodes its condition's, for the words of what the form cannot show
- * @param {string} zone
- * @returns {TriggerForm}
+ * @param {Trigger} trigger @param {NodeExplanation[]} nodes for the words of what the form cannot show
+ * @param {string} zone @returns {TriggerForm}
  */
 export function formOf(trigger, nodes, zone) {
   const { id, prompt, title, profile, once, overlap, schedule, condition, cooldown = 0 } = trigger;
@@ -90,7 +86,7 @@ function conditionFields(whole, nodes, words) {
   return { when: "several", join: type, rows };
 }
 
-/** @param {NodeExplanation[]} nodes @param {string} path  In words, with those below: `any of these: a exists, b exists`. */
+/** @param {NodeExplanation[]} nodes @param {string} path  With those below: `not this: b exists`. */
 function wordsAt(nodes, path) {
   const [own, ...below] = nodes.filter((one) => `${one.path}.`.startsWith(`${path}.`));
   if (!below.length) return own?.words ?? null;
@@ -174,7 +170,7 @@ const TIMES = {
     Number.isNaN(Date.parse(at)) ? null : { schedule: { runAt: new Date(at).toISOString() } },
 };
 
-/** @param {TriggerForm} form @param {string} zone  When it runs, as a request says it; null while something is missing. */
+/** @param {TriggerForm} form @param {string} zone  As a request says it; null while something is missing. */
 export function whenOf(form, zone) {
   if (!isConditional(form)) return TIMES[form.when](form, zone);
   const conditions = rowsOf(form).map(conditionOf);
@@ -253,9 +249,9 @@ export function withoutRow(form, key) {
   return { ...form, rows, errors: withoutErrors(form, []) };
 }
 
-/** @param {TriggerForm} form @param {string[]} names  What was said of fields that are typed anew, and of the whole. */
+/** @param {TriggerForm} form @param {string[]} names of fields that are typed anew */
 function withoutErrors({ errors }, names) {
-  const gone = ["form", "when", ...names.map((name) => name.replace(/Unit$/, ""))];
+  const gone = ["form", "when", ...names.map((name) => name.replace(/Unit$/, ""))]; // and of the whole
   return Object.fromEntries(Object.entries(errors).filter(([name]) => !gone.includes(name)));
 }
 
@@ -284,11 +280,10 @@ export function missingOf(form, zone) {
 const TOP = ["prompt", "title", "profile", "overlap", "notify", "once", "cooldown"];
 
 /**
- * The field of the form that a field of the server's is shown in.
+ * Where an error is shown: the field of the form that is one of the server's.
  *
  * @param {TriggerForm} form
- * @param {string | null | undefined} name `prompt`, `schedule.cron`, `condition.params.path`,
- *   `condition.params.conditions.1.params.taskId`
+ * @param {string | null} [name] `prompt`, `schedule.cron`, `condition.params.conditions.1.params.taskId`
  */
 export function fieldOf(form, name) {
   if (!name || /^(id|priority|timeout|maxAttempts)\b/.test(name)) return "form";

@@ -61,9 +61,9 @@ function groupView(name, triggers, state, act) {
 /** @param {Trigger} trigger @param {State} state @param {Actions} act */
 function rowView(trigger, state, act) {
   const { id, broken, blockedBy, pausedBy, headline, last, recent } = trigger;
-  const failed = groupOf(trigger) === "attention";
-  const why = failed ? broken || said(blockedBy || pausedBy ? headline : last) : "";
-  return html`<li class="row trigger ${trigger.enabled ? "" : "is-paused"}" data-trigger=${id}>
+  const group = groupOf(trigger);
+  const why = group === "attention" ? broken || said(blockedBy || pausedBy ? headline : last) : "";
+  return html`<li class="row trigger is-${group}" data-trigger=${id}>
     <a class="row-link" href="#/trigger/${id}">
       <span class="row-main">
         <span class="trigger-title" dir="auto">${triggerTitle(trigger)}${badgesOf(trigger)}</span>
@@ -157,22 +157,23 @@ function fullView(state, act) {
   const told = explanation && explanation.state !== "unknown" && load !== "missing";
   if (!trigger && !told) return noTriggerView(state, act);
   return html`<article class="task trigger-full" data-trigger=${id}>
-    ${headView(id, trigger, explanation, state, act)}
-    ${resultView(state.jobs[id], trigger, state, act)} ${trigger ? factsView(trigger, state) : nothing}
+    ${headView(detail, trigger, state, act)} ${resultView(state.jobs[id], trigger, state, act)}
+    ${trigger ? factsView(trigger, state) : nothing}
     ${explanation ? whyView(explanation, said(trigger?.words), state) : nothing}
-    ${trigger?.prompt ? promptView(trigger) : nothing} ${chainView(detail.chain, id, state)}
-    ${explanation ? slotsView(explanation.slots, state) : nothing}
+    ${
+      trigger?.prompt
+        ? html`<section>
+            <h3>${t("task.prompt")}</h3>
+            <pre class="prompt" dir="auto" tabindex="0">${shown(trigger.prompt)}</pre>
+          </section>`
+        : nothing
+    }
+    ${chainView(detail.chain, id, state)} ${explanation ? slotsView(explanation.slots, state) : nothing}
   </article>`;
 }
 
-/**
- * @param {string} id
- * @param {Trigger | null} trigger
- * @param {Explanation | null} explanation
- * @param {State} state
- * @param {Actions} act
- */
-function headView(id, trigger, explanation, state, act) {
+/** @param {TriggerPage} detail @param {Trigger | null} trigger @param {State} state @param {Actions} act */
+function headView({ id, explanation }, trigger, state, act) {
   const plain = trigger?.enabled && !trigger.broken && !trigger.blockedBy;
   const badges = trigger ? badgesOf(trigger) : badge("gone", "plain");
   const left = trigger?.type === "broken" ? "triggers.brokenRests" : "triggers.brokenLastGood";
@@ -214,11 +215,15 @@ function buttonsView({ id, enabled, type, broken }, state, act) {
 /** @param {Job | undefined} job @param {Trigger | null} trigger @param {State} state @param {Actions} act  How the last run went. */
 function resultView(job, trigger, state, act) {
   if (!job?.outcome) return nothing;
+  const end = trigger && lastEnd(trigger);
   const retry = () => act.orderJob(job, "retry");
   const off = Boolean(state.pending[job.taskId]);
   return html`<section class="trigger-result">
     <h3>${t("trigger.result")}</h3>
-    ${trigger ? html`<p class="row-meta">${said(trigger.last)} ${runMarks(trigger.recent)}</p>` : nothing}
+    <p class="row-meta">
+      ${end ? html`${stateIcon(end.state)}${since(end.at, state.now)}` : nothing}
+      <a href="#/task/${job.outcome.taskId}">${t("trigger.open")}</a>${trigger ? runMarks(trigger.recent) : nothing}
+    </p>
     ${outcomeView(job)}
     ${job.state === "failed" ? button(t("task.retry"), retry, { sign: "retry", off }) : nothing}
   </section>`;
@@ -226,9 +231,8 @@ function resultView(job, trigger, state, act) {
 
 /** @param {Trigger} trigger @param {State} state */
 function factsView(trigger, { now, triggerDetail }) {
-  const { enabled, nextRunAt, lastRunAt, createdAt, lastTaskId, cooldown, fireCount } = trigger;
+  const { enabled, nextRunAt, lastRunAt, createdAt, cooldown, fireCount } = trigger;
   const used = triggerDetail?.usage;
-  const open = html`<a href="#/task/${lastTaskId}">${t("trigger.open")}</a>`;
   return parts.factsList([
     ["trigger.next", enabled && nextRunAt && ago(nextRunAt, now)],
     ["trigger.last", lastRunAt ? since(lastRunAt, now) : t("triggers.never")],
@@ -240,16 +244,7 @@ function factsView(trigger, { now, triggerDetail }) {
     ["form.notify", said(trigger.told)],
     ["usage.today", used?.runs && parts.usageWords(used)],
     ["task.created", createdAt && since(createdAt, now)],
-    ["trigger.lastTask", lastTaskId && open],
   ]);
-}
-
-/** @param {Trigger} trigger */
-function promptView(trigger) {
-  return html`<section>
-    <h3>${t("task.prompt")}</h3>
-    <pre class="prompt" dir="auto" tabindex="0">${shown(trigger.prompt)}</pre>
-  </section>`;
 }
 
 /** @param {Explanation} explanation @param {string} words when it runs: that stands above @param {State} state */
