@@ -52,8 +52,8 @@ function spoken(messages, jobs) {
   const outcomes = new Map(
     messages.flatMap((message) => (message.inReplyTo ?? []).map((id) => [id, outcomeOf(message)])),
   );
-  const asked = cardsOf(jobs);
-  const cards = new Map(messages.flatMap(({ id }) => (asked.has(id) ? [[id, asked.get(id)]] : [])));
+  const shown = new Set(messages.map(({ id }) => id));
+  const cards = new Map([...cardsOf(jobs)].filter(([id]) => id && shown.has(id)));
   const told = toldTasks(messages);
   /** @type {Entry[]} */
   const entries = [];
@@ -136,8 +136,7 @@ function standFor(before, message) {
  */
 function unspoken(item, delivery, error = "") {
   const { id, text, createdAt } = item;
-  /** @type {Message} */
-  const message = { id, role: "user", text, html: null, createdAt };
+  const message = /** @type {Message} */ ({ id, role: "user", text, html: null, createdAt });
   return { type: "message", key: id, message, delivery, error, joined: false };
 }
 
@@ -207,8 +206,7 @@ export function live(state) {
   const turn = state.turn && state.turn.endedAt === null ? state.turn : null;
   // A status may still speak of a turn that is known to be over.
   const stale = state.turn !== null && status?.teller.turnId === state.turn.turnId;
-  const told = stale ? undefined : status?.teller;
-  const teller = turn?.since ?? sinceOf(state, told, "replying");
+  const teller = turn?.since ?? sinceOf(state, stale ? undefined : status?.teller, "replying");
   const planning = running.filter((job) => job.state === "planning");
   const planner = planning.length
     ? earliest(planning)

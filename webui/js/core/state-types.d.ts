@@ -2,7 +2,6 @@
 
 type Actions = import("./actions.js").Actions;
 type Store = import("./store.js").Store;
-type Api = import("./api.js").Api;
 type Link = import("./link.js").Link;
 
 /** How far a message of the user has come. */
@@ -72,8 +71,58 @@ interface Live {
   running: {id: string, title: string}[];
 }
 
+/** What came of loading something. */
+interface Loaded {
+  load: "loading" | "ready" | "missing" | "failed";
+  data?: any;
+  error?: any;
+}
+
 /** An action of the store: its reducer reads the rest. */
 type Action = {type: string} & Record<string, any>;
+
+/** A button's look, and what a reader of the screen hears of it. */
+interface Look {
+  /** its icon */
+  sign?: string;
+  /** its classes */
+  look?: string;
+  off?: boolean;
+  id?: string;
+  /** where the label says too little */
+  named?: string;
+  title?: string;
+  /** what it shows and hides is shown */
+  expanded?: boolean;
+  /** what it switches is on */
+  pressed?: boolean;
+}
+
+/** A field of a form. */
+interface Field {
+  /** also its id */
+  name: string;
+  label: string;
+  value: any;
+  change: (value: any) => void;
+  error?: string;
+  hint?: string;
+  placeholder?: string;
+  /** of an input */
+  type?: string;
+  /** the id of what is proposed */
+  list?: string;
+  inputmode?: string;
+  required?: boolean;
+  /** code, not prose */
+  mono?: boolean;
+  /** of a select */
+  choices?: (Choice | Group)[];
+}
+
+type Choice = {value: string, label: string};
+
+type Group = {label: string, choices: Choice[]};
 
 type Reducers = Record<string, (state: State, action: any) => State>;
 
@@ -229,6 +278,14 @@ interface NoteForm {
   over: boolean;
 }
 
+/** What was typed and not saved, as the browser keeps it. */
+interface NoteDraft {
+  title: string;
+  text: string;
+  /** of the version it was typed over */
+  hash: string | null;
+}
+
 interface BacklogPage {
   load: "idle" | "loading" | "ready" | "failed";
   items: {text: string, done: boolean}[];
@@ -264,8 +321,6 @@ interface EnginesPage {
   removing: string;
   /** the one whose order is shown */
   seat: string;
-  /** what is being changed */
-  busy: string;
 }
 
 /** What memory a reply was given. */

@@ -11,8 +11,8 @@ import { NOTIFY, rowEdited, rowField, rowsOf, TIME_KINDS } from "./trigger-form.
 import { noTriggerView } from "./triggers.js";
 
 /**
- * @typedef {Partial<import("../ui/fields.js").Field> & {name: string, as?: (field: any) => unknown}}
- *   Asked a field and how it is shown; label, hint and example by words' keys
+ * @typedef {Partial<Field> & {name: string, as?: (field: any) => unknown}} Asked a field and how it is
+ *   shown; label, hint and example by words' keys
  * @typedef {{form: TriggerForm, errors: Record<string, string>, state: State, act: Actions}} Form
  */
 
@@ -77,10 +77,7 @@ function formView(form, state, act) {
     ${form.when === "at" ? nothing : rulesFields(here)}
     ${parts.failureView(errors.form, "form-error")}
     <div class="form-actions">
-      <button type="submit" class="primary" ?disabled=${busy}>
-        ${busy ? html`<span class="spinner"></span>` : nothing}
-        ${t(form.base ? "form.save" : "form.create")}
-      </button>
+      ${parts.submitButton(t(form.base ? "form.save" : "form.create"), busy)}
       ${button(t("form.cancel"), () => act.forms.cancel(key), { look: "" })}
     </div>
   </form>`;

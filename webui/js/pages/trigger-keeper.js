@@ -6,8 +6,6 @@ import { newId } from "../core/ids.js";
 import { Resource } from "../core/resource.js";
 import * as fields from "./trigger-form.js";
 
-/** @typedef {import("../core/resource.js").Timers & {zone: () => string}} Ports the reader's time zone */
-
 /** What changed is asked for at most so often. */
 export const REFRESH_MS = 400;
 /** A condition may move without its trigger: it is looked at anew this often. */
@@ -53,18 +51,16 @@ function triggerTold(state, { id, load, data }) {
 // --- when each is loaded
 
 export class TriggerKeeper {
-  /** @param {Store} store @param {Api} api @param {Ports} ports */
+  /** @param {Store} store @param {Api} api @param {{zone: () => string}} ports */
   constructor(store, api, ports) {
     this.store = store;
     this.zone = ports.zone;
     this.loadedAt = 0;
     this.opened = new Resource(
-      ports,
       (id) => api.triggerDetail(id, ports.zone()),
       (told, id) => this.hear(told, id),
     );
     this.preview = new Resource(
-      ports,
       ({ body }) => api.previewTrigger(body),
       (told, asking) => this.hearPreview(told, asking),
     );
@@ -108,7 +104,7 @@ export class TriggerKeeper {
     return this.opened.load(id);
   }
 
-  /** @private @param {import("../core/resource.js").Told} told @param {string} id */
+  /** @private @param {Loaded} told @param {string} id */
   hear({ load, data }, id) {
     this.loadedAt = load === "loading" ? 0 : this.store.state.now; // one at a time
     this.store.dispatch({ type: "triggerTold", id, load, data });
@@ -154,7 +150,7 @@ export class TriggerKeeper {
     if (body) this.preview.rested({ key, asked, body }, REST_MS);
   }
 
-  /** @private @param {import("../core/resource.js").Told} told @param {{key: string, asked: string}} asking */
+  /** @private @param {Loaded} told @param {{key: string, asked: string}} asking */
   hearPreview({ load, data, error }, { key, asked }) {
     const preview = this.store.state.forms[key]?.preview;
     if (load === "loading" || preview?.asked !== asked) return; // something else stands there now

@@ -195,11 +195,10 @@ function headView({ id, explanation }, trigger, state, act) {
 function buttonsView({ id, enabled, type, broken }, state, act) {
   const off = Boolean(state.pending[id]);
   if (state.confirming === id) {
-    return html`<div class="trigger-actions" role="group" aria-label=${t("triggers.confirm")}>
-      <span>${t("triggers.confirm")}</span>
-      ${button(t("triggers.removeYes"), () => act.removeTrigger(id), { look: "small danger" })}
-      ${button(t("triggers.removeNo"), () => act.confirmRemoval(""))}
-    </div>`;
+    const yes = () => act.removeTrigger(id);
+    const no = () => act.store.set({ confirming: "" });
+    const keep = t("triggers.removeNo");
+    return parts.confirmView(t("triggers.confirm"), [t("triggers.removeYes"), yes], [keep, no, "trigger-keep"]);
   }
   const order = (/** @type {"run" | "pause" | "resume"} */ what, /** @type {string} */ sign) =>
     button(t(`triggers.${what}`), () => act.orderTrigger(id, what), { sign, off });
@@ -208,7 +207,7 @@ function buttonsView({ id, enabled, type, broken }, state, act) {
   return html`<div class="trigger-actions">
     ${type === "broken" ? nothing : orders /* of the others nothing is known but the file */}
     ${broken ? nothing : edit}
-    ${iconButton("trash", t("triggers.remove"), () => act.confirmRemoval(id), { off })}
+    ${iconButton("trash", t("triggers.remove"), () => act.store.set({ confirming: id }), { off })}
   </div>`;
 }
 

@@ -2,15 +2,7 @@
 
 import { html, live, nothing } from "../core/html.js";
 import { t } from "../core/i18n.js";
-
-/**
- * @typedef {{value: string, label: string}} Choice
- * @typedef {{label: string, choices: Choice[]}} Group
- * @typedef {{name: string, label: string, value: any, change: (value: any) => void, error?: string,
- *   hint?: string, placeholder?: string, type?: string, list?: string, required?: boolean,
- *   mono?: boolean, choices?: (Choice | Group)[], unit?: string, changeUnit?: (unit: any) => void}}
- *   Field its name is also its id; `list`: the id of what is proposed; `mono`: code, not prose
- */
+import { typing } from "./parts.js";
 
 const UNITS = ["second", "minute", "hour", "day"];
 
@@ -24,24 +16,31 @@ function describedBy({ name, hint, error }) {
 function framed({ name, label, hint, error, required }, control) {
   return html`<div class="field ${error ? "is-wrong" : ""}">
     <label for=${name}
-      >${label}${required ? html`<span class="needed" aria-hidden="true"> *</span>` : nothing}</label
+      >${label}${
+        required ? html`<span class="needed" aria-hidden="true"> *</span>` : nothing
+      }</label
     >
     ${control} ${hint ? html`<p class="hint" id="${name}-hint">${hint}</p>` : nothing}
     ${error ? html`<p class="error-text" id="${name}-error">${error}</p>` : nothing}
   </div>`;
 }
 
-/** @param {Field} field @param {string} [inputmode] */
-function input(field, inputmode) {
-  const { name, value, type = "text", list, placeholder, required, mono, change, error } = field;
+/** @param {Field} field */
+export function inputField(field) {
+  return framed(field, inputControl(field));
+}
+
+/** @param {Field} field */
+function inputControl(field) {
+  const { name, value, type = "text", inputmode, list, placeholder, required, mono, error } = field;
   return html`<input
     id=${name}
     name=${name}
     dir="auto"
     type=${type}
     class=${mono ? "mono" : ""}
-    list=${list ?? nothing}
     inputmode=${inputmode ?? nothing}
+    list=${list ?? nothing}
     autocomplete="off"
     spellcheck=${mono ? "false" : nothing}
     autocapitalize=${mono ? "off" : nothing}
@@ -50,13 +49,8 @@ function input(field, inputmode) {
     aria-invalid=${error ? "true" : "false"}
     aria-describedby=${describedBy(field)}
     .value=${live(value)}
-    @input=${(/** @type {any} */ event) => change(event.target.value)}
+    @input=${typing(field.change)}
   />`;
-}
-
-/** @param {Field} field */
-export function inputField(field) {
-  return framed(field, input(field));
 }
 
 /** @param {Field} field */
@@ -74,56 +68,53 @@ export function textField(field) {
       aria-invalid=${error ? "true" : "false"}
       aria-describedby=${describedBy(field)}
       .value=${live(value)}
-      @input=${(/** @type {any} */ event) => change(event.target.value)}
+      @input=${typing(change)}
     ></textarea>`,
   );
 }
 
-/** @param {Field} field @param {Field["choices"]} [choices] */
-export function selectField(field, choices = field.choices) {
-  const { name, change, error, value } = field;
-  return framed(
-    field,
-    html`<select
-      id=${name}
-      name=${name}
-      aria-invalid=${error ? "true" : "false"}
-      aria-describedby=${describedBy(field)}
-      @change=${(/** @type {any} */ event) => change(event.target.value)}
-    >
-      ${choices?.map((one) => choiceView(one, value))}
-    </select>`,
-  );
+/** @param {Field} field @param {(Choice | Group)[]} [choices] */
+export function selectField(field, choices = field.choices ?? []) {
+  return framed(field, selectControl(field, choices));
+}
+
+/** @param {Field} field @param {(Choice | Group)[]} choices @param {string} [label]  Where none stands by it. */
+function selectControl(field, choices, label) {
+  return html`<select
+    id=${field.name}
+    name=${field.name}
+    aria-label=${label ?? nothing}
+    aria-invalid=${field.error ? "true" : "false"}
+    aria-describedby=${describedBy(field)}
+    @change=${typing(field.change)}
+  >
+    ${choices.map((one) => choiceView(one, field.value))}
+  </select>`;
 }
 
 /** @param {Choice | Group} one @param {string} chosen @returns {unknown} */
 function choiceView(one, chosen) {
-  if (!("choices" in one)) {
-    return html`<option value=${one.value} .selected=${live(one.value === chosen)}>
-      ${one.label}
-    </option>`;
+  if ("choices" in one) {
+    return one.choices.length
+      ? html`<optgroup label=${one.label}>
+          ${one.choices.map((choice) => choiceView(choice, chosen))}
+        </optgroup>`
+      : nothing;
   }
-  if (!one.choices.length) return nothing;
-  return html`<optgroup label=${one.label}>
-    ${one.choices.map((choice) => choiceView(choice, chosen))}
-  </optgroup>`;
+  return html`<option value=${one.value} .selected=${live(one.value === chosen)}>
+    ${one.label}
+  </option>`;
 }
 
-/** @param {Field} field  A number and its unit: every 10 minutes. */
-export function spanField(field) {
-  const { name, label, unit = "", changeUnit } = field;
+/** @param {Field & {unit: string, changeUnit: (unit: any) => void}} field  A number and its unit: every 10 minutes. */
+export function spanField({ unit, changeUnit, ...field }) {
+  const label = `${field.label} · ${t("form.unit")}`;
+  const units = UNITS.map((one) => ({ value: one, label: t(`unit.${one}`) }));
+  const unitField = { name: `${field.name}Unit`, label, value: unit, change: changeUnit };
   return framed(
     field,
     html`<div class="span">
-      ${input(field, "decimal")}
-      <select
-        id="${name}Unit"
-        name="${name}Unit"
-        aria-label="${label} · ${t("form.unit")}"
-        @change=${(/** @type {any} */ event) => changeUnit?.(event.target.value)}
-      >
-        ${UNITS.map((one) => choiceView({ value: one, label: t(`unit.${one}`) }, unit))}
-      </select>
+      ${inputControl({ ...field, inputmode: "decimal" })} ${selectControl(unitField, units, label)}
     </div>`,
   );
 }
