@@ -6,7 +6,6 @@
 
 import { noEngines } from "../pages/engines.js";
 import { noMemory } from "../pages/memory-keeper.js";
-import { TRIGGER_ACTIONS } from "../pages/trigger-keeper.js";
 import { afresh, JOB_ACTIONS, known, noJobs, withJob } from "./jobs.js";
 
 /** How long the draft of a turn that is over waits for its message. */
@@ -97,7 +96,6 @@ const ACTIONS = {
     notices: state.notices.filter((notice) => notice.id !== id),
   }),
   ...JOB_ACTIONS,
-  ...TRIGGER_ACTIONS,
 };
 
 /** @param {State} state @param {Action} action  The same object when nothing changed. */

@@ -49,11 +49,9 @@ export function triggerFormView(state, act) {
   const form = state.forms[key];
   const base = form?.base ?? state.triggers[key];
   const title = base ? t("form.editTitle", { title: triggerTitle(base) }) : t("form.newTitle");
-  return html`${
-      key === "new"
-        ? parts.backLink("#/triggers", t("trigger.back"))
-        : parts.backLink(`#/trigger/${key}`, t("form.back"))
-    }
+  const isNew = key === "new";
+  const back = isNew ? "#/triggers" : `#/trigger/${key}`;
+  return html`${parts.backLink(back, t(isNew ? "trigger.back" : "form.back"))}
     <div class="form-page">
       <h2 tabindex="-1" data-focus>${title}</h2>
       ${form ? formView(form, state, act) : noTriggerView(state, act)}

@@ -1,4 +1,4 @@
-/** The opened trigger and the forms: how their state changes, when each is loaded, what is sent. */
+/** The opened trigger and the forms: when each is loaded, and what is sent. */
 
 import { words } from "../core/api.js";
 import { t } from "../core/i18n.js";
@@ -16,38 +16,6 @@ export const REST_MS = 400;
 /** Answers that say what is wrong with what was asked, not that it could not be looked at. */
 const REFUSALS = new Set([400, 409, 422]);
 
-// --- how the state changes
-
-/** @type {Reducers} */
-export const TRIGGER_ACTIONS = {
-  triggerOpened,
-  triggerTold,
-  form: (state, { key, form }) => {
-    const { [key]: known, ...others } = state.forms;
-    const next = typeof form === "function" ? known && form(known) : form;
-    return { ...state, forms: next ? { ...others, [key]: next } : others };
-  },
-};
-
-/** @param {State} state @param {{id: string | null}} action @returns {State} */
-function triggerOpened(state, { id }) {
-  if (id === null) return { ...state, triggerDetail: null };
-  if (state.triggerDetail?.id === id) return state;
-  const trigger = state.triggers[id] ?? null;
-  const nothing = { explanation: null, chain: [], usage: null };
-  return { ...state, triggerDetail: { id, load: "loading", trigger, ...nothing } };
-}
-
-/** @param {State} state @param {{id: string, load: TriggerPage["load"], data?: any}} action @returns {State} */
-function triggerTold(state, { id, load, data }) {
-  const { triggerDetail: known } = state;
-  if (known?.id !== id || load === "loading") return state;
-  if (load !== "ready") return { ...state, triggerDetail: { ...known, load } };
-  const { trigger = null, explanation = null, chain = [], usage = null, job } = data;
-  const jobs = job ? { ...state.jobs, [job.id]: job } : state.jobs;
-  return { ...state, jobs, triggerDetail: { id, load, trigger, explanation, chain, usage } };
-}
-
 // --- when each is loaded
 
 export class TriggerKeeper {
@@ -58,11 +26,11 @@ export class TriggerKeeper {
     this.loadedAt = 0;
     this.opened = new Resource(
       (id) => api.triggerDetail(id, ports.zone()),
-      (told, id) => this.hear(told, id),
+      (loaded, id) => this.onLoaded(loaded, id),
     );
     this.preview = new Resource(
       ({ body }) => api.previewTrigger(body),
-      (told, asking) => this.hearPreview(told, asking),
+      (loaded, asking) => this.onPreview(loaded, asking),
     );
   }
 
@@ -76,13 +44,15 @@ export class TriggerKeeper {
   keepDetail(state, before) {
     const { route } = state;
     const open = route.view === "trigger" || route.view === "triggerEdit";
-    const id = state.session === "in" && open ? route.id : null;
-    if (id !== (state.triggerDetail?.id ?? null)) {
-      this.store.dispatch({ type: "triggerOpened", id });
-      if (id) void this.load(id);
+    const id = state.session === "in" && open ? route.id : "";
+    if (id === (state.triggerDetail?.id ?? "")) {
+      if (id && this.isOutdated(id, state, before)) this.refresh(id);
       return;
     }
-    if (id && this.isOutdated(id, state, before)) this.refresh(id);
+    const trigger = state.triggers[id] ?? null;
+    const nothing = { explanation: null, chain: [], usage: null };
+    this.store.set({ triggerDetail: id ? { id, load: "loading", trigger, ...nothing } : null });
+    if (id) void this.opened.load(id);
   }
 
   /** @private @param {string} id @param {State} state @param {State} before */
@@ -95,19 +65,18 @@ export class TriggerKeeper {
   /** @private @param {string} id */
   refresh(id) {
     this.opened.soon(() => {
-      if (this.store.state.triggerDetail?.id === id) void this.load(id);
+      if (this.store.state.triggerDetail?.id === id) void this.opened.load(id);
     }, REFRESH_MS);
   }
 
-  /** @param {string} id */
-  load(id) {
-    return this.opened.load(id);
-  }
-
-  /** @private @param {Loaded} told @param {string} id */
-  hear({ load, data }, id) {
-    this.loadedAt = load === "loading" ? 0 : this.store.state.now; // one at a time
-    this.store.dispatch({ type: "triggerTold", id, load, data });
+  /** @private @param {Loaded} loaded @param {string} id */
+  onLoaded({ load, data }, id) {
+    const { triggerDetail: known, now } = this.store.state;
+    this.loadedAt = load === "loading" ? 0 : now; // one at a time
+    if (known?.id !== id || load === "loading") return;
+    const { job, ...detail } = data ?? {};
+    if (job) this.store.patch("jobs", { [job.id]: job });
+    this.store.patch("triggerDetail", { ...detail, load });
   }
 
   /** @private @param {State} state */
@@ -121,14 +90,15 @@ export class TriggerKeeper {
     if (form) return form.over ? undefined : this.keepPreview(form);
     const isNew = key === "new";
     const made = isNew ? fields.newForm(newId("trig"), this.zone(), state.status) : this.formOf(state, key);
-    if (made) this.store.dispatch({ type: "form", key, form: made });
+    if (made) this.store.patch("forms", { [key]: made });
   }
 
   /** @private @param {State} state @param {string} open  The form that is on the page. */
   closeOver(state, open) {
     for (const { key, over } of Object.values(state.forms)) {
       if (!over || key === open) continue;
-      this.store.dispatch({ type: "form", key, form: null });
+      const { [key]: _, ...forms } = this.store.state.forms;
+      this.store.set({ forms });
       if (state.triggerDetail?.id === key) this.refresh(key);
     }
   }
@@ -146,24 +116,20 @@ export class TriggerKeeper {
     const asked = body ? JSON.stringify(body) : "";
     if (asked === preview.asked) return;
     this.preview.wake();
-    this.tellPreview(key, asked ? { ...preview, asked, state: "asking", error: null } : fields.NO_PREVIEW);
+    const now = asked ? { ...preview, asked, state: "asking", error: null } : fields.NO_PREVIEW;
+    this.store.patch("forms", { [key]: { ...form, preview: now } });
     if (body) this.preview.rested({ key, asked, body }, REST_MS);
   }
 
   /** @private @param {Loaded} told @param {{key: string, asked: string}} asking */
-  hearPreview({ load, data, error }, { key, asked }) {
-    const preview = this.store.state.forms[key]?.preview;
-    if (load === "loading" || preview?.asked !== asked) return; // something else stands there now
+  onPreview({ load, data, error }, { key, asked }) {
+    const form = this.store.state.forms[key];
+    if (load === "loading" || form?.preview.asked !== asked) return; // something else stands there now
     const { status, message: text, field } = error ?? {};
     const told = error && REFUSALS.has(status) ? { field, text } : null;
     const state = load === "ready" ? load : "failed";
-    this.tellPreview(key, { asked, state, answer: data ?? null, error: told });
-  }
-
-  /** @private @param {string} key @param {Preview} preview */
-  tellPreview(key, preview) {
-    const form = (/** @type {TriggerForm} */ known) => ({ ...known, preview });
-    this.store.dispatch({ type: "form", key, form });
+    const preview = { asked, state, answer: data ?? null, error: told };
+    this.store.patch("forms", { [key]: { ...form, preview } });
   }
 }
 
@@ -179,7 +145,8 @@ export class FormActions {
 
   /** @param {string} key @param {(form: TriggerForm) => TriggerForm} form */
   change(key, form) {
-    this.store.dispatch({ type: "form", key, form });
+    const known = this.store.state.forms[key];
+    if (known) this.store.patch("forms", { [key]: form(known) });
   }
 
   /** @param {string} key */

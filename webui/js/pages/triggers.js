@@ -2,12 +2,12 @@
 
 import { html, icon, nothing, repeat } from "../core/html.js";
 import { language, t, tn } from "../core/i18n.js";
-import { shown } from "../core/shown.js";
 import { duration, fullTime } from "../core/time.js";
 import * as parts from "../ui/parts.js";
 import { ago, button, iconButton, said, since, stateIcon, triggerTitle, word } from "../ui/parts.js";
 import { chainView } from "./chain.js";
 import { outcomeView } from "./job.js";
+import { promptView } from "./task.js";
 
 const GROUPS = /** @type {const} */ (["attention", "active", "paused"]);
 const ENDS = ["done", "failed", "canceled"];
@@ -141,7 +141,7 @@ export function triggerView(state, act) {
 
 /** @param {State} state @param {Actions} act  When there is none to be shown: why. */
 export function noTriggerView({ triggerDetail: detail }, act) {
-  if (detail?.load === "failed") return parts.failedView(() => act.keepers.trigger.load(detail.id));
+  if (detail?.load === "failed") return parts.failedView(() => act.keepers.trigger.opened.load(detail.id));
   const gone = detail?.load === "missing" || (detail?.load === "ready" && !detail.trigger);
   return gone
     ? parts.emptyState(t("trigger.missing"), t("trigger.missingText"))
@@ -160,14 +160,7 @@ function fullView(state, act) {
     ${headView(detail, trigger, state, act)} ${resultView(state.jobs[id], trigger, state, act)}
     ${trigger ? factsView(trigger, state) : nothing}
     ${explanation ? whyView(explanation, said(trigger?.words), state) : nothing}
-    ${
-      trigger?.prompt
-        ? html`<section>
-            <h3>${t("task.prompt")}</h3>
-            <pre class="prompt" dir="auto" tabindex="0">${shown(trigger.prompt)}</pre>
-          </section>`
-        : nothing
-    }
+    ${trigger?.prompt ? promptView(trigger.prompt) : nothing}
     ${chainView(detail.chain, id, state)} ${explanation ? slotsView(explanation.slots, state) : nothing}
   </article>`;
 }
