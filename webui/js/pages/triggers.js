@@ -66,7 +66,7 @@ function rowView(trigger, state, act) {
   return html`<li class="row trigger is-${group}" data-trigger=${id}>
     <a class="row-link" href="#/trigger/${id}">
       <span class="row-main">
-        <span class="trigger-title" dir="auto">${triggerTitle(trigger)}${badgesOf(trigger)}</span>
+        <span class="trigger-title" dir="auto">${triggerTitle(trigger)}${group === "paused" ? nothing : badgesOf(trigger)}</span>
         <span class="row-meta">
           <span>${parts.triggerWhen(trigger)}</span>${timesView(trigger, state)}${runMarks(recent)}
         </span>
