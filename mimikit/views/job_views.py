@@ -117,8 +117,7 @@ class JobReader:
 
         def runs_of(trigger_id: str) -> list[RecentRun]:
             job = found().get(trigger_id)
-            steps = job.recent if job else []
-            return [RecentRun(id=step.id, state=step.state, at=step.at) for step in steps]
+            return [RecentRun.of(step) for step in job.recent] if job else []
 
         return runs_of
 
