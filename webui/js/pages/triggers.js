@@ -107,7 +107,8 @@ function switchView(trigger, { pending }, act) {
   const turn = async () => {
     if (pending[id]) return;
     await act.orderTrigger(id, on ? "pause" : "resume");
-    act.focus(`[data-trigger="${CSS.escape(id)}"] .switch`); // it stands in another group now
+    // It will stand in another group.
+    act.focus(`[data-trigger="${CSS.escape(id)}"] .switch[aria-checked="${!on}"]`);
   };
   return html`<button
     type="button"
