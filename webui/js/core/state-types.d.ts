@@ -111,8 +111,8 @@ interface Field {
   /** also its id */
   name: string;
   label: string;
-  value: string;
-  change: (value: string) => void;
+  value: any;
+  change: (value: any) => void;
   error?: string;
   hint?: string;
   placeholder?: string;
@@ -124,6 +124,8 @@ interface Field {
   required?: boolean;
   /** code, not prose */
   mono?: boolean;
+  /** of a select */
+  choices?: (Choice | Group)[];
 }
 
 type Choice = {value: string, label: string};
@@ -173,7 +175,7 @@ interface TriggerPage {
   usage: TokenCounts | null;
 }
 
-type RowType = "file_changed" | "file_exists" | "task" | "llm_eval" | "kept";
+type RowType = "file_changed" | "file_exists" | "task_done" | "task_failed" | "llm_eval" | "kept";
 
 /** One condition as a form holds it; fields of other types wait. */
 interface ConditionRow {
@@ -181,10 +183,9 @@ interface ConditionRow {
   type: RowType;
   path: string;
   fireOnInit: boolean;
-  outcome: "done" | "failed";
+  /** or that it is typed below */
   taskId: string;
-  /** the id is typed, not chosen */
-  byId: boolean;
+  typedId: string;
   question: string;
   /** made elsewhere: shown in words, kept as it is */
   kept: Condition | null;
@@ -215,8 +216,8 @@ interface TriggerForm {
   timezone: string;
   /** local, `2026-12-01T09:00` */
   at: string;
-  single: ConditionRow;
   join: "and" | "or";
+  /** only the first counts, unless there are to be several */
   rows: ConditionRow[];
   /** empty: the condition's own */
   cooldown: string;

@@ -6,7 +6,6 @@
 
 import { noEngines } from "../pages/engines.js";
 import { noMemory } from "../pages/memory-keeper.js";
-import { TRIGGER_ACTIONS } from "../pages/trigger-keeper.js";
 import { FILE_ACTIONS } from "./files.js";
 import { afresh, JOB_ACTIONS, known, noJobs, withJob } from "./jobs.js";
 
@@ -100,7 +99,6 @@ const ACTIONS = {
   }),
   ...JOB_ACTIONS,
   ...FILE_ACTIONS,
-  ...TRIGGER_ACTIONS,
 };
 
 /** @param {State} state @param {Action} action  The same object when nothing changed. */

@@ -260,6 +260,8 @@ interface Index {
 }
 
 interface JobOutcome {
+  taskId: string;
+  state: string;
   text: string;
   cut: number;
   html: string | null;
@@ -457,6 +459,12 @@ interface Question {
   default: string | null;
   createdAt: string;
   expiresAt: string;
+}
+
+interface RecentRun {
+  id: string;
+  state: "queued" | "running" | "asking" | "done" | "failed" | "canceled";
+  at: string;
 }
 
 interface Result {
@@ -688,6 +696,7 @@ interface TriggerDetail {
   explanation: Explanation;
   chain: ChainStep[];
   usage: TokenCounts;
+  job: Job | null;
 }
 
 interface TriggerList {
@@ -737,6 +746,7 @@ interface Trigger {
   broken: string | null;
   headline: {en: string, zh: string};
   last: {en: string, zh: string} | null;
+  recent: RecentRun[];
 }
 
 interface TurnChange {
