@@ -10,7 +10,7 @@ import { render } from "./core/html.js";
 import { loadLanguage, pickLanguage, t } from "./core/i18n.js";
 import * as prefs from "./core/prefs.js";
 import { blockAt } from "./core/reading.js";
-import { above, loginCode, routeOf } from "./core/route.js";
+import { above, addressOf, askedIn, hashOf, loginCode, routeOf } from "./core/route.js";
 import { ScrollKeeper } from "./core/scroll.js";
 import { live } from "./core/select.js";
 import { Session } from "./core/session.js";
@@ -46,6 +46,7 @@ store.onChange((state, before) => {
   for (const one of [...Object.values(actions.keepers), actions.memory, actions.engines]) one.onChange(state, before);
   draw(state, before);
   keepDrafts(state, before);
+  keepAddress(state);
   announce(state, before);
   countUnread(state, before);
 });
@@ -161,6 +162,14 @@ function keepDrafts(state, before) {
   if (state.outbox !== before.outbox) {
     prefs.writeOutbox(state.outbox.filter((item) => item.state !== "accepted"));
   }
+}
+
+/** @param {State} state  What is looked for stands in the address: a reload and the back button find it again. */
+function keepAddress(state) {
+  const { hash } = location;
+  const address = addressOf(state.route, state);
+  const isHere = hashOf(routeOf(hash)) === hashOf(state.route) && !loginCode(hash);
+  if (isHere && hash !== address && state.route.view !== "chat") history.replaceState(null, "", address);
 }
 
 /** Tell those who listen instead of look what was said: what came new, not what was loaded. */
@@ -295,7 +304,10 @@ async function copyFrom(button) {
 /** The fragment says where we are; or, once, who we are. */
 function takeHash() {
   const code = loginCode(location.hash);
-  if (!code) return store.set({ route: routeOf(location.hash) });
+  if (!code) {
+    store.set({ route: routeOf(location.hash) });
+    return actions.lookFor(askedIn(location.hash));
+  }
   history.replaceState(null, "", location.pathname);
   void session.login({ code });
   return undefined;
@@ -326,9 +338,9 @@ async function begin() {
     outbox: unsent.map((item) => ({ ...item, state: "failed", error: t("delivery.reloaded") })),
     now: Date.now(),
   });
-  if (loginCode(location.hash)) return takeHash();
-  store.set({ route: routeOf(location.hash) });
-  return await session.load();
+  const joins = loginCode(location.hash);
+  takeHash();
+  return joins ? undefined : await session.load();
 }
 
 void begin();

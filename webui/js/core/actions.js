@@ -12,10 +12,11 @@ import { copyText } from "./copy.js";
 import { attached, canSend, FileActions } from "./files.js";
 import { flash, focusSoon, onceDrawn } from "./focus.js";
 import { loadLanguage, t } from "./i18n.js";
-import { newId } from "./ids.js";
+import { bytesOf, newId } from "./ids.js";
 import { applyTheme, writePref } from "./prefs.js";
-import { hashOf } from "./route.js";
+import { addressOf, hashOf } from "./route.js";
 import { live } from "./select.js";
+import { dayKey } from "./time.js";
 
 /** A message that could not be handed over is tried again after these, then given back. */
 const RETRY_MS = [700, 2000];
@@ -73,9 +74,8 @@ export class Actions {
     this.queueOut({ kind: "answer", text: text.trim(), questionId: question.questionId });
   }
 
-  /** @private @param {Pick<OutboxItem, "kind" | "text" | "questionId" | "files">} what */
-  queueOut(what) {
-    const id = newId("msg");
+  /** @private @param {Pick<OutboxItem, "kind" | "text" | "questionId" | "files">} what @param {string} [id] */
+  queueOut(what, id = newId("msg")) {
     const createdAt = new Date(this.store.state.skewMs + Date.now()).toISOString();
     /** @type {OutboxItem} */
     const item = { ...what, id, createdAt, state: "sending" };
@@ -184,6 +184,16 @@ export class Actions {
   /** @param {string} text @param {FileRef[]} [files] */
   sendAgain(text, files) {
     this.queueOut({ kind: "input", text, files });
+  }
+
+  /** @param {string} text of an item of the backlog; on one day it is sent once, however often it is pressed */
+  giveItem(text) {
+    const { now, zone, messages, inbox, outbox } = this.store.state;
+    const day = Date.parse(dayKey(now, zone || undefined));
+    const id = newId("msg", day, bytesOf(text));
+    if (outbox.some((one) => one.id === id)) this.resend(id);
+    else if (![...messages, ...inbox].some((one) => one.id === id)) this.queueOut({ kind: "input", text }, id);
+    this.go({ view: "chat" });
   }
 
   /** @param {string} text @param {boolean} [instead] of what is being written, not above it @param {FileRef[]} [more] */
@@ -332,7 +342,14 @@ export class Actions {
 
   /** @param {Route} route */
   go(route) {
-    location.hash = hashOf(route);
+    location.hash = addressOf(route, this.store.state);
+  }
+
+  /** @param {{q: string, chip: string}} asked  What is looked for here, as the address says it. */
+  lookFor({ q, chip }) {
+    const { route, list, memory } = this.store.state;
+    if (route.view === "memory" && q !== memory.query) this.memory.type(q);
+    if (route.view === "tasks" && (q !== list.q || chip !== list.chip)) this.filterJobs({ q, chip });
   }
 
   // --- the command palette, and the list of keys
@@ -351,9 +368,9 @@ export class Actions {
     else if (act === "panel") this.layPanel(this.store.state.panel === "side" ? "closed" : "side");
     else if (act === "keys") this.showKeys();
     else if (act === "search") {
-      this.goSearch();
       this.memory.type(query);
       this.memory.search();
+      this.goSearch();
     }
   }
 

@@ -85,6 +85,7 @@ interface DeltaChange {
   text: string;
   offset: number | null;
   reset: boolean;
+  blocks: DraftBlock[];
 }
 
 interface DiffHunk {
@@ -102,9 +103,16 @@ interface Diff {
   interrupted: number;
 }
 
+interface DraftBlock {
+  start: number;
+  end: number;
+  html: string;
+}
+
 interface Draft {
   turnId: string;
   text: string;
+  blocks: DraftBlock[];
   end: number;
 }
 
@@ -252,6 +260,8 @@ interface Index {
 }
 
 interface JobOutcome {
+  taskId: string;
+  state: string;
   text: string;
   cut: number;
   html: string | null;
@@ -451,6 +461,12 @@ interface Question {
   expiresAt: string;
 }
 
+interface RecentRun {
+  id: string;
+  state: "queued" | "running" | "asking" | "done" | "failed" | "canceled";
+  at: string;
+}
+
 interface Result {
   status: string;
   text: string;
@@ -562,7 +578,7 @@ interface Status {
   workers: WorkersStatus;
   queues: Record<string, number>;
   engines: Record<string, EngineStatus>;
-  minds: Record<string, EngineStatus>;
+  byEngine: Record<string, EngineStatus>;
   paused: boolean;
   question: boolean;
   degraded: string | null;
@@ -680,6 +696,7 @@ interface TriggerDetail {
   explanation: Explanation;
   chain: ChainStep[];
   usage: TokenCounts;
+  job: Job | null;
 }
 
 interface TriggerList {
@@ -729,6 +746,7 @@ interface Trigger {
   broken: string | null;
   headline: {en: string, zh: string};
   last: {en: string, zh: string} | null;
+  recent: RecentRun[];
 }
 
 interface TurnChange {
