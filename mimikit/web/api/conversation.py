@@ -10,10 +10,11 @@ from pydantic import Field, StringConstraints
 
 from mimikit.conversation import inbox
 from mimikit.conversation.turn_prompts import TurnPrompt
-from mimikit.errors import BadInput, BadRecord, Conflict, NotFound, UnsafeFile
+from mimikit.errors import BadRecord, Conflict, NotFound, UnsafeFile
 from mimikit.language.phrases import named_zone
 from mimikit.protocol.ids import new_id
 from mimikit.protocol.models import MAX_TEXT, InboxItem
+from mimikit.protocol.records import check_text
 from mimikit.views.base import View
 from mimikit.views.messages import MessagesPage, sent_message, turn_prompt
 from mimikit.views.snapshot import SnapshotView
@@ -80,7 +81,7 @@ def send(body: MessageInput) -> AcceptedView:
     zone = named_zone(body.timezone)  # an unknown zone does not refuse the message
     item = InboxItem(
         id=body.id or new_id("msg", now),
-        text=_not_blank(body.text),
+        text=check_text(body.text, "text"),
         created_at=now,
         timezone=zone and zone.key,
         locale=body.locale or None,
@@ -97,7 +98,7 @@ def answer_question(body: AnswerInput) -> AcceptedView:
     item = InboxItem(
         id=body.id,
         kind="answer",
-        text=_not_blank(body.text),
+        text=check_text(body.text, "text"),
         created_at=site.clock.now(),
         question_id=body.question_id,
         remote=site.is_remote,
@@ -127,13 +128,13 @@ def _accept(site: Site, item: InboxItem) -> AcceptedView:
         if item.kind == "answer":
             question = inbox.pending_question(site.files)
             if question is None or question.question_id != item.question_id:
-                raise Conflict("that question is no longer open", field="questionId")
+                raise _closed("that question is no longer open")
             if inbox.is_expired(question, item.created_at):
-                raise Conflict("the time to answer that question is over", field="questionId")
+                raise _closed("the time to answer that question is over")
         if not site.inputs.take():
-            wait = site.inputs.wait_s()
-            message = f"too many messages in a minute; try again in {int(wait) + 1} s"
-            raise RequestDenied(429, message, reason="too many inputs", wait_s=wait)
+            seconds = int(site.inputs.wait_s()) + 1
+            message = f"too many messages in a minute; try again in {seconds} s"
+            raise RequestDenied(429, message, code="too_many", params={"seconds": seconds})
         if not inbox.put(site.files, item):
             _is_repeated(site, item)  # a concurrent request
     return accepted
@@ -159,7 +160,5 @@ def _is_repeated(site: Site, item: InboxItem) -> bool:
     return True
 
 
-def _not_blank(text: str) -> str:
-    if not text.strip():
-        raise BadInput("text: expected some text, got only blanks", field="text")
-    return text
+def _closed(message: str) -> Conflict:
+    return Conflict(message, field="questionId", code="question_closed")

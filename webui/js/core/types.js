@@ -136,7 +136,7 @@
  * @typedef {{runs: number, estimated: number, inputTokens: number, cachedInputTokens: number,
  *   outputTokens: number, reasoningOutputTokens: number, cost: Record<string, number>}} TokenCounts
  * @typedef {{ok: boolean, models: string[], api: string | null, text: string, callsTools: boolean,
- *   tookS: number, message: string, field: string | null}} Trial
+ *   tookS: number, message: string, field: string | null, trouble: string}} Trial
  * @typedef {{kind: "trigger", id: string, trigger: Trigger | null}} TriggerChange
  * @typedef {{type: string, schedule: Schedule | null,
  *   condition: FileChanged | FileExists | TaskDone | TaskFailed | LlmEvalCondition | AndCondition | OrCondition | NotCondition | null,

@@ -1,7 +1,7 @@
 /** Engines as the page sets them up: what a form holds, what is sent, what can be done with them. */
 
 import { words } from "../core/api.js";
-import { t } from "../core/i18n.js";
+import { has, t } from "../core/i18n.js";
 import { newId } from "../core/ids.js";
 import { heard, Resource } from "../core/resource.js";
 
@@ -153,7 +153,7 @@ export class EngineActions {
     if (!form) return;
     try {
       const trial = await this.api.engineTrial({ name: form.name, ...requestOf(form) });
-      const errors = trial.ok ? {} : { [fieldOf(trial.field)]: told(trial) };
+      const errors = trial.ok ? {} : { [fieldOf(trial.field)]: told(form, trial) };
       this.end(form, { trial: trial.ok || trial.models.length ? trial : null, errors });
       if (!trial.ok) this.page.focus(WRONG);
       else if (!form.model) this.page.focus("#engine-model");
@@ -167,7 +167,7 @@ export class EngineActions {
     if (!form) return;
     try {
       const answer = await this.api.keepEngine(form.name, { ...requestOf(form), id: newId("cmd") });
-      if (answer?.ok === false) throw Object.assign(new Error(answer.message), { status: 422 });
+      if (answer?.ok === false) throw Object.assign(new Error(), answer);
       this.set({ form: null });
       this.page.notify(t(answer?.command ? "order.accepted" : "order.edit"));
       this.page.focus("#engine-add");
@@ -219,7 +219,7 @@ export class EngineActions {
     this.set({ busy: what });
     try {
       const answer = await act();
-      if (answer?.ok === false) this.page.notify(answer.message, "error");
+      if (answer?.ok === false) this.page.notify(words(answer), "error");
       else this.page.notify(t(answer?.command ? "order.accepted" : said));
       await this.settle();
     } catch (error) {
@@ -277,7 +277,9 @@ function fieldOf(field) {
   return field && FIELDS.includes(field) ? field : "form";
 }
 
-/** @param {Trial} trial  What it means, then what was said. */
-function told({ field, message }) {
-  return `${t(`engines.trouble.${fieldOf(field)}`)} (${message})`;
+/** @param {EngineForm} form @param {Trial} trial  What it means, then what was said. */
+function told({ name }, { trouble, field, message }) {
+  const key = `mind.${trouble === "logged_out" ? "no_key" : trouble}`;
+  const said = has(key) ? t(key, { engine: name }) : t(`engines.trouble.${fieldOf(field)}`);
+  return `${said} (${message})`;
 }

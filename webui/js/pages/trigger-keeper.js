@@ -343,9 +343,7 @@ export class FormActions {
     const changes = fields.changesOf(form, fields.formOf(base, [], zone), zone);
     if (!Object.keys(changes).length) return this.done(key, key, "");
     const answer = await this.api.editTrigger(key, changes);
-    if (answer?.ok === false) {
-      return this.refuse(key, { form: answer.message || t("error.unknown") });
-    }
+    if (answer?.ok === false) return this.refuse(key, { form: words(answer) });
     this.done(key, key, t(answer?.command ? "order.accepted" : "order.edit"));
   }
 

@@ -138,7 +138,7 @@ function badge(name, tone) {
 function brokenView({ broken, type }) {
   if (!broken) return nothing;
   const left = type === "broken" ? "triggers.brokenRests" : "triggers.brokenLastGood";
-  return html`<p class="verdict error-text">${broken}</p>
+  return html`<p class="verdict error-text">${t("triggers.brokenWhy", { why: broken })}</p>
     <p class="verdict">${t(left)}</p>`;
 }
 
