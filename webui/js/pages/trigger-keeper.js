@@ -251,8 +251,8 @@ export class TriggerKeeper {
    */
   hearPreview({ load, data: answer = null, error }, key, asked) {
     if (load === "loading") return;
-    const { status, message: text, field } = error ?? {};
-    const told = error && REFUSALS.has(status) ? { field, text } : null;
+    const { status, field } = error ?? {};
+    const told = error && REFUSALS.has(status) ? { field, text: words(error) } : null;
     const state = load === "ready" ? load : "failed";
     this.store.dispatch({ type: "formPreviewed", key, asked, state, answer, error: told });
   }
