@@ -127,7 +127,6 @@ def build_web(
         trial=trial,
         library=MemoryReader(files, Documents(state.workspace, files.fs.root), reader.render),
         search=_once(search),
-        routes=[route for area in AREAS for route in area.table],
         is_local=is_local,
     )
     app.before_request(guard.check)

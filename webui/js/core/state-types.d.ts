@@ -226,26 +226,22 @@ interface Preview {
 
 type HitKind = "memory" | "summary" | "docs" | "transcript" | "result";
 
-interface MemorySearch {
-  /** empty: nothing is looked for */
-  asked: string;
-  state: "idle" | "asking" | "ready" | "failed";
-  /** the last ones, shown until the next come */
-  hits: SearchHit[];
-  /** why a plain scan served */
-  fallback: string | null;
-  error: string;
-}
-
 interface MemoryPage {
   load: "idle" | "loading" | "ready" | "failed";
   files: MemoryFile[];
   index: {files: number, passages: number, fresh?: boolean, words?: string, fallback?: string | null} | null;
   /** as it is typed */
   query: string;
-  search: MemorySearch;
   /** the groups of which all files are shown */
   whole: string[];
+  /** what is looked for; empty: nothing */
+  asked: string;
+  stage: "idle" | "asking" | "ready" | "failed";
+  /** the last ones, shown until the next come */
+  hits: SearchHit[];
+  /** why a plain scan served */
+  fallback: string | null;
+  error: string;
 }
 
 /** The opened file. */

@@ -53,11 +53,7 @@ function cardView(engine, list, state, act) {
       }
     </p>
     ${how === "waiting" ? whyView(engine) : nothing}
-    ${
-      serves
-        ? html`<p class="row-meta"><span>${t("engines.serves")} ${serves}</span></p>`
-        : nothing
-    }
+    ${serves && html`<p class="row-meta"><span>${t("engines.serves")} ${serves}</span></p>`}
     ${buttonsView(engine, list, state, act)}
   </li>`;
 }
@@ -105,10 +101,7 @@ function buttonsView(engine, { orders }, state, { engines }) {
 function formView(form, { engines }) {
   const { base, busy, errors, keyIs, model, trial } = form;
   const off = Boolean(busy);
-  /**
-   * @param {"name" | "baseUrl" | "model" | "key" | "keyEnv"} name
-   * @param {{type?: string, list?: string, placeholder?: string, hint?: string}} more
-   */
+  /** @param {"name" | "baseUrl" | "model" | "key" | "keyEnv"} name @param {Partial<Field>} more */
   const field = (name, more) =>
     inputField({
       name: `engine-${name}`,
@@ -122,12 +115,9 @@ function formView(form, { engines }) {
     });
   const kinds = [base?.key === "kept" ? "kept" : "none", "key", "variable"];
   const known = t("engines.known").split(" "); // addresses that many will want
-  return html`<form
-    class="engine-form"
-    id="engine-form"
-    novalidate
-    @submit=${parts.onSubmit(() => void engines.save())}
-  >
+  const tries = t(model ? "engines.try" : "engines.listModels");
+  const submit = parts.onSubmit(() => void engines.save());
+  return html`<form class="engine-form" id="engine-form" novalidate @submit=${submit}>
     <h3>${base ? t("engines.editNamed", { name: base.name }) : t("engines.addTitle")}</h3>
     ${base ? nothing : field("name", { placeholder: "deepseek", hint: t("engines.nameHint") })}
     ${field("baseUrl", { list: "engine-known", placeholder: known[0], hint: t("engines.urlHint") })}
@@ -137,6 +127,7 @@ function formView(form, { engines }) {
         name: "engine-keyIs",
         label: t("engines.keyIs"),
         value: keyIs,
+        error: keyIs === "key" ? "" : errors.key,
         change: (value) => engines.edit({ keyIs: /** @type {EngineForm["keyIs"]} */ (value) }),
       },
       kinds.map((value) => ({ value, label: t(`engines.keyIs.${value}`) })),
@@ -147,11 +138,6 @@ function formView(form, { engines }) {
         ? field("keyEnv", { placeholder: "DEEPSEEK_API_KEY", hint: t("engines.envHint") })
         : nothing
     }
-    ${
-      errors.key && keyIs !== "key"
-        ? html`<p class="error-text" role="alert">${errors.key}</p>`
-        : nothing
-    }
     ${field("model", { list: "engine-models", hint: t("engines.modelHint") })}
     ${proposals("engine-models", trial?.models ?? [])}
     <div role="status" class="engine-trial">${trialView(form)}</div>
@@ -160,7 +146,7 @@ function formView(form, { engines }) {
       <button type="submit" class="primary" ?disabled=${off}>
         ${t(busy === "save" ? "engines.saving" : "engines.save")}
       </button>
-      ${button(t(model ? "engines.try" : "engines.listModels"), () => engines.tryOut(), { look: "", off })}
+      ${button(tries, () => engines.tryOut(), { look: "", off })}
       ${button(t("engines.cancel"), () => engines.close(), { look: "" })}
     </div>
   </form>`;
@@ -195,7 +181,9 @@ function trialView({ busy, trial }) {
 function orderView({ engines, orders }, state, act) {
   const { seat } = state.engines;
   const order = orders[seat] ?? []; // empty: as all the rest
-  const others = ["auto", ...engines.map(({ name }) => name)].filter((name) => !order.includes(name));
+  const others = ["auto", ...engines.map(({ name }) => name)].filter(
+    (name) => !order.includes(name),
+  );
   const off = Boolean(state.pending.engine);
   const change = (/** @type {string[]} */ names) => act.engines.order(seat, names);
   return html`<section class="engine-order" aria-labelledby="engine-order-title">
