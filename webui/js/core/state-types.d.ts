@@ -24,7 +24,15 @@ interface DayEntry {
 interface DraftEntry {
   type: "draft";
   key: string;
+  /** HTML */
+  blocks: string[];
+  rest: DraftRest;
+}
+
+interface DraftRest {
   text: string;
+  /** it is code */
+  language: string | null;
 }
 
 interface MessageEntry {
@@ -334,12 +342,14 @@ interface Turn {
   inputs: string[];
   /** the reply as far as it has come */
   draft: string;
+  /** its complete blocks, one after the other */
+  blocks: DraftBlock[];
   /** set when it is over */
   endedAt: number | null;
   /** the offset of the delta that comes next */
   end: number;
-  /** a part of the draft is missing; it was asked for */
-  gap: "" | "found" | "filled";
+  /** a part of the draft is missing; it was asked for; it came or not */
+  gap: "" | "found" | "filled" | "missing";
   /** its message has come: the draft is no longer shown */
   committed: boolean;
 }

@@ -87,6 +87,7 @@ interface DeltaChange {
   text: string;
   offset: number | null;
   reset: boolean;
+  blocks: DraftBlock[];
 }
 
 interface DiffHunk {
@@ -104,9 +105,16 @@ interface Diff {
   interrupted: number;
 }
 
+interface DraftBlock {
+  start: number;
+  end: number;
+  html: string;
+}
+
 interface Draft {
   turnId: string;
   text: string;
+  blocks: DraftBlock[];
   end: number;
 }
 
@@ -557,7 +565,7 @@ interface Status {
   workers: WorkersStatus;
   queues: Record<string, number>;
   engines: Record<string, EngineStatus>;
-  minds: Record<string, EngineStatus>;
+  byEngine: Record<string, EngineStatus>;
   paused: boolean;
   question: boolean;
   degraded: string | null;
