@@ -74,12 +74,9 @@ def is_confirmed(engine: str, options: Sequence[str], answer: str, *, by_user: b
 def check_profile(profile: str, known: Iterable[str]) -> None:
     if profile not in (names := list(known)):
         more = ": a reminder needs a time, make a trigger of it" * (profile == "reminder")
-        raise BadInput(
-            f"profile: expected one of {', '.join(names)}; got {profile!r}{more}",
-            field="profile",
-            code="not_one_of",
-            params={"allowed": ", ".join(names)},
-        )
+        allowed = ", ".join(names)
+        message = f"profile: expected one of {allowed}; got {profile!r}{more}"
+        raise BadInput(message, field="profile", code="not_one_of", params={"allowed": allowed})
 
 
 def command_refusal(

@@ -148,11 +148,9 @@ def check_new(files: Files, trigger: Trigger) -> None:
     """Validate a new trigger; raises BadInput, or Conflict for a dependency cycle."""
     check(trigger)
     if cycle := cycle_of(files, trigger):
-        raise Conflict(
-            f"condition: expected no cycle, got {' → '.join(cycle)}: each would wait for the next",
-            field="condition",
-            code="condition_cycle",
-        )
+        way = " → ".join(cycle)
+        message = f"condition: expected no cycle, got {way}: each would wait for the next"
+        raise Conflict(message, field="condition", code="condition_cycle")
 
 
 def cycle_of(files: Files, trigger: Trigger, *, accepted: bool = False) -> list[str] | None:

@@ -73,10 +73,7 @@ _PLAIN = {
         params={"max": _MAX_KIB},
     ),
 }
-_STATUS = (
-    *((NotFound, 404), (Conflict, 409), (BadSettings, 409)),
-    *((BadInput, 422), (Refused, 403)),
-)
+_STATUS = ((NotFound, 404), (Conflict | BadSettings, 409), (BadInput, 422), (Refused, 403))
 
 
 def build_web(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import json
 import re
-from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
@@ -25,11 +24,10 @@ REPO = Path(__file__).parents[2]
 class Form(BaseModel):
     model_config = ConfigDict(extra="forbid")
     text: Annotated[str, Field(min_length=2, max_length=5)] = "abc"
-    word: Annotated[str, Field(min_length=1, pattern="^[a-z]*$")] = "a"
+    word: Annotated[str, Field(pattern="^[a-z]*$")] = "a"
     number: Annotated[float, Field(ge=1, le=9)] = 1
     kind: Literal["skip", "queue"] = "skip"
     id: Annotated[str, Field(pattern=ID_PATTERN)] = "a"
-    at: datetime | None = None
     instant: Instant | None = None
     needed: bool
 
@@ -40,14 +38,11 @@ VALIDATION: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
     ({"needed": True, "more": 1}, "unknown_field", {}),
     ({"needed": True, "text": "abcdef"}, "too_long", {"max": 5}),
     ({"needed": True, "text": "a"}, "too_short", {"min": 2}),
-    ({"needed": True, "word": ""}, "missing", {}),
     ({"needed": True, "word": "A"}, "bad_format", {}),
     ({"needed": True, "number": 10}, "too_large", {"max": 9.0}),
     ({"needed": True, "number": 0}, "too_small", {"min": 1.0}),
-    ({"needed": True, "number": "x"}, "wrong_type", {"expected": "float"}),
     ({"needed": True, "kind": "x"}, "not_one_of", {"allowed": "skip, queue"}),
     ({"needed": True, "id": "../x"}, "bad_id", {}),
-    ({"needed": True, "at": "soon"}, "bad_time", {}),
     ({"needed": True, "instant": "2300-01-01T00:00Z"}, "bad_time", {}),
 ]
 
@@ -96,8 +91,6 @@ AFTER = {"condition": {"type": "task_done", "params": {}}}
         ("/api/input", GOOD_INPUT | {"text": "x" * 200_001}, "too_long", "text", {"max": 200_000}),
         ("/api/input", GOOD_INPUT | {"text": "x" * 2**20}, "body_too_large", None, {"max": 1024}),
         ("/api/answer", GOOD_ANSWER, "question_closed", "questionId", {}),
-        ("/api/nothing", {}, "bad_request", None, {}),
-        ("/api/login", {"token": "no"}, "bad_token", "token", {}),
         ("/api/tasks/task-9/cancel", {}, "not_found", "id", {}),
         ("/api/triggers/preview", {"when": "soonish"}, "bad_when", "when", {}),
         ("/api/triggers", TRIGGER | {"when": "today 1:00"}, "no_future_time", "when", {}),
