@@ -130,14 +130,17 @@ def default_facts(base_url: str) -> Facts:
 def check_seat(seat: str | None) -> None:
     """Raises BadInput."""
     if seat is not None and seat not in SEATS:
-        raise BadInput(f"expected one of {', '.join(SEATS)}; got {seat[:40]!r}", field="seat")
+        allowed = ", ".join(SEATS)
+        message = f"expected one of {allowed}; got {seat[:40]!r}"
+        raise BadInput(message, field="seat", code="not_one_of", params={"allowed": allowed})
 
 
 def checked_name(name: str) -> str:
     """Raises BadInput."""
     if not config.is_valid_endpoint_name(name):
-        message = "expected a free name of lower-case letters, digits, - and _, at most 32"
-        raise BadInput(f"{message}, that begins with a letter; got {name[:40]!r}", field="name")
+        expected = "expected a free name of lower-case letters, digits, - and _, at most 32"
+        message = f"{expected}, that begins with a letter; got {name[:40]!r}"
+        raise BadInput(message, field="name", code="bad_name")
     return name
 
 
@@ -158,7 +161,7 @@ def checked_key(text: str) -> str:
     key = text.strip()
     if not key or not key.isascii() or not key.isprintable() or " " in key:
         message = "expected a key of visible ASCII characters in one line, got something else"
-        raise BadInput(message, field="key")
+        raise BadInput(message, field="key", code="bad_key")
     return key
 
 
@@ -178,7 +181,8 @@ def key_facts(
     stored = known.model_dump(include={"api_key_env", "api_key_file"}) if known else {}
     facts: Facts = {fact: value for fact, value in stored.items() if value is not None}
     if facts and known and known.base_url != base_url.rstrip("/"):
-        raise BadInput("expected the key again, as the address is another one", field="key")
+        message = "expected the key again, as the address is another one"
+        raise BadInput(message, field="key", code="key_again")
     return facts
 
 
@@ -206,7 +210,7 @@ def _edited(text: str, change: Callable[[TomlTable], None]) -> str:
     try:
         config.parsed(new, Path(paths.CONFIG))
     except BadSettings as error:
-        raise BadInput(str(error)) from None
+        raise BadInput(str(error), code=error.code) from None
     return new
 
 
@@ -267,7 +271,7 @@ class EndpointTrial:
             if not answer.text and not answer.calls:
                 is_spent = answer.is_spent_on_thoughts
                 message = f"its thinking {SPENT_ON_THOUGHTS}" if is_spent else "it gave no text"
-                raise BadInput(message, field="model")
+                raise BadInput(message, field="model", params={"trouble": "broken"})
         text = answer.text or ", ".join(call.name for call in answer.calls)
         return EndpointTest(api, text, bool(answer.calls), time.monotonic() - began)
 
@@ -287,7 +291,8 @@ class EndpointTrial:
                 yield settings, client
         except EndpointError as error:
             field, _ = _REMEDIES.get(error.trouble, (None, ""))
-            raise BadInput(self._with_remedy(error), field=field) from None
+            params = {"trouble": error.trouble}
+            raise BadInput(self._with_remedy(error), field=field, params=params) from None
         except EngineError as error:
             raise BadInput(str(error)) from None
 
@@ -328,12 +333,13 @@ class TrialRequest(BaseModel):
 
 
 class TrialReport(BaseModel):
-    """`message` and `field`: the error."""
+    """`message`, `field` and `trouble`: the error."""
 
     models: list[str] = []
     test: EndpointTest | None = None
     message: str = ""
     field: str | None = None
+    trouble: str = ""
 
 
 def run_test_in_child(request: TrialRequest, state: Path) -> TrialReport:
@@ -351,7 +357,7 @@ def run_test_in_child(request: TrialRequest, state: Path) -> TrialReport:
         return TrialReport.model_validate_json(ended.stdout)
     except subprocess.TimeoutExpired:
         message = f"no complete answer within {TEST_TIMEOUT_S:.0f} s"
-        return TrialReport(message=message, field="baseUrl")
+        return TrialReport(message=message, field="baseUrl", trouble="unreachable")
     except (subprocess.CalledProcessError, OSError, ValueError):
         return TrialReport(message="the test ended without output")
     finally:
@@ -370,7 +376,8 @@ def run_test(request: TrialRequest, state: Path) -> TrialReport:
                 raise
         return TrialReport(models=models, test=trial.turn() if model else None)
     except BadInput as error:
-        return TrialReport(models=models, message=str(error), field=error.field)
+        trouble = str(error.params.get("trouble", ""))
+        return TrialReport(models=models, message=str(error), field=error.field, trouble=trouble)
 
 
 def main() -> None:
