@@ -6,6 +6,7 @@ import contextlib
 import threading
 import time
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from mimikit.clock import Clock, SystemClock
@@ -24,13 +25,14 @@ from mimikit.engines.base import (
 from mimikit.engines.openai import endpoint as endpoints
 from mimikit.engines.openai.endpoint import EndpointClient
 from mimikit.engines.openai.failure import EndpointError, Trouble
-from mimikit.engines.openai.profile import EndpointProfile, ProfileCache, key_of
+from mimikit.engines.openai.profile import EndpointProfile, key_of, profile_of
 from mimikit.engines.openai.run import Call, EndpointRun
 from mimikit.engines.openai.work import WorkTools
 from mimikit.errors import EngineError
 from mimikit.protocol.models import EngineProblem, Role
 from mimikit.sandbox.worker import WorkerSandbox
 
+_RECHECK = timedelta(days=1)
 _PROBLEMS: dict[Trouble, EngineProblem] = {
     "logged_out": "logged_out",
     "account": "account",
@@ -56,7 +58,8 @@ class OpenAIEngine:
         self._sandbox = WorkerSandbox(settings.sandbox, state)
         self._refused_key: str | None = None
         self._lock = threading.Lock()
-        self._profiles = ProfileCache(name, self._settings, state)
+        self._profile: EndpointProfile | None = None
+        self._learned_at = datetime.min.replace(tzinfo=UTC)
         self._has_warned = False
 
     @property
@@ -102,7 +105,7 @@ class OpenAIEngine:
             self._name,
             settings,
             time.monotonic() + request.timeout_s,
-            self._profiles.omit if settings.model == own.model else lambda _fields: None,
+            self._omit if settings.model == own.model else lambda _fields: None,
             self._has_warned or request.role != "teller",
         )
         with contextlib.ExitStack() as stack:
@@ -134,20 +137,29 @@ class OpenAIEngine:
         except EndpointError as error:
             if error.trouble != "absent" or run.acted:
                 raise
-        self._profiles.forget()
+        self._profile = None
         return run.execute(client, self._known(client), specs, tools)
 
     def _known(self, client: EndpointClient) -> EndpointProfile:
-        """Raises EndpointError."""
+        """The profile, asked again each day. Raises EndpointError."""
         with self._lock:
-            return self._profiles.learn(client, self._clock.now())
+            profile, now = self._profile, self._clock.now()
+            if profile is None or not timedelta() <= now - self._learned_at < _RECHECK:
+                profile, self._learned_at = profile_of(self._settings, client), now
+                self._profile = profile
+            return profile
+
+    def _omit(self, fields: frozenset[str]) -> None:
+        with self._lock:
+            if self._profile is not None:
+                self._profile = replace(self._profile, omitted=fields)
 
     def _failed(self, run: EndpointRun, error: EndpointError, key: str | None) -> Outcome:
         if (stopped := run.stopped()) is not None:
             return stopped
         message, text = self._with_remedy(error), run.text
         if error.trouble == "absent":
-            self._profiles.forget()
+            self._profile = None
         if error.trouble == "logged_out":
             self._refused_key = key
         if problem := _PROBLEMS.get(error.trouble):
