@@ -224,8 +224,6 @@ class RunSpec:
     workspace: Path
     scratch: Path
     """The run's temporary folder, outside the workspace."""
-    state: Path
-    """The state folder, hidden from agents."""
     timeout_s: float
     idle_timeout_s: float
     model: str | None = None

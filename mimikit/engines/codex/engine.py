@@ -17,7 +17,7 @@ from pathlib import Path
 
 from mimikit.clock import Clock
 from mimikit.config import Settings
-from mimikit.engines import process, process_marks
+from mimikit.engines import process
 from mimikit.engines.base import FAULTS, UPSTREAM, Done, Failed, Outcome, RunSpec, fault_outcome
 from mimikit.engines.codex import cli as codex_cli
 from mimikit.engines.codex.cli import CodexLocation
@@ -153,15 +153,13 @@ class CodexEngine(ProgramEngine):
         # In the environment that codex has: the helper of its sandbox is in its home.
         if reason := self._sandbox.why_unsafe(box, inner=inner, env=env):
             raise EngineError(reason)
-        mark = process_marks.mark(request.state, request.run_id)
         git_folders = self._sandbox.commits_in(request.workspace)
-        argv = codex_cli.work_argv(self._codex, place, request, mark=mark, writable=git_folders)
+        argv = codex_cli.work_argv(self._codex, place, request, git_folders)
         argv = self._sandbox.argv(argv, box)
         program = Program(
             argv=argv,
             cwd=request.workspace,
             env=env,
-            mark=mark,
             timeout_s=request.timeout_s,
             idle_timeout_s=request.idle_timeout_s,
             kill_after_s=self._limits.kill_after_s,
