@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Literal, TypeAlias
 
-from mimikit.engines.base import CancelToken, Failed, Outcome, stop_outcome
+from mimikit.engines.base import CancelToken, Outcome, stop_outcome
 from mimikit.engines.process_marks import MARK
 from mimikit.errors import EngineError, ProgramLost, shortage_of
 
@@ -167,21 +167,8 @@ def stopped_outcome(ended: ProgramOutcome, program: Program, text: str = "") -> 
     """The outcome of a program that we ended; None if it ended by itself."""
     if ended.stopped is None:
         return None
-    if ended.stopped in ("canceled", "killed"):
-        return stop_outcome(ended.stopped, text)
-    if ended.stopped == "flood":
-        message = f"ended: it printed more than {program.output_bytes} bytes"
-        return Failed("error", message, text)
-    silent = ended.stopped == "idle"
-    limit_s = program.idle_timeout_s if silent else program.timeout_s
-    return timeout_outcome(limit_s or 0.0, text, silent=silent)
-
-
-def timeout_outcome(limit_s: float, text: str = "", *, silent: bool = False) -> Outcome:
-    """After a deadline; `silent`: after an idle timeout, which is trouble of the engine."""
-    if silent:
-        return Failed.unavailable("broken", f"ended: silent for {limit_s:g} s", text=text)
-    return Failed("timeout", f"ended: not done within {limit_s:g} s", text)
+    limits = {"idle": program.idle_timeout_s or 0, "flood": program.output_bytes}
+    return stop_outcome(ended.stopped, text, limits.get(ended.stopped, program.timeout_s))
 
 
 def signal_name(exit_code: int) -> str:

@@ -52,7 +52,7 @@ class OpenAIEngine:
     def __init__(
         self, name: str, settings: Settings, state: Path, clock: Clock | None = None
     ) -> None:
-        self._name, self._state, self._clock = name, state, clock or SystemClock()
+        self.name, self._state, self._clock = name, state, clock or SystemClock()
         self._settings: EndpointSettings = settings.engines[name]
         self._limits = settings.limits
         self._sandbox = WorkerSandbox(settings.sandbox, state)
@@ -62,15 +62,11 @@ class OpenAIEngine:
         self._learned_at = datetime.min.replace(tzinfo=UTC)
         self._has_warned = False
 
-    @property
-    def name(self) -> str:
-        return self._name
-
     def unavailable(self, role: Role | None = None) -> str | None:
         if reason := endpoints.why_not_ready(self._settings.base_url):
             return EngineOutage(f"not ready: {reason}", "unready")
         try:
-            key_of(self._name, self._settings, self._state)
+            key_of(self.name, self._settings, self._state)
         except EngineError as error:
             return EngineOutage(str(error), "logged_out")
         return self._sandbox.unavailable() if role == "worker" else None
@@ -81,7 +77,7 @@ class OpenAIEngine:
         """Whether the key has changed, or the port accepts connections."""
         if want == "logged_out":
             with contextlib.suppress(EngineError):
-                key = key_of(self._name, self._settings, self._state)
+                key = key_of(self.name, self._settings, self._state)
                 return key != self._refused_key
         return want == "unreachable" and endpoints.accepts_connections(self._settings.base_url)
 
@@ -92,9 +88,9 @@ class OpenAIEngine:
             want = reason.want if isinstance(reason, EngineOutage) else "unready"
             return Failed.unavailable(want, reason)
         try:
-            return self._run(request, key_of(self._name, self._settings, self._state))
+            return self._run(request, key_of(self.name, self._settings, self._state))
         except FAULTS as error:
-            return fault_outcome(self._name, request, error, "unready")
+            return fault_outcome(self.name, request, error, "unready")
 
     def _run(self, request: RunSpec, key: str | None) -> Outcome:
         chosen = {"model": request.model, "effort": request.effort}
@@ -102,7 +98,7 @@ class OpenAIEngine:
         settings = own.model_copy(update={key: value for key, value in chosen.items() if value})
         run = EndpointRun(
             request,
-            self._name,
+            self.name,
             settings,
             time.monotonic() + request.timeout_s,
             self._omit if settings.model == own.model else lambda _fields: None,
@@ -175,8 +171,8 @@ class OpenAIEngine:
 
     def _with_remedy(self, error: EndpointError) -> str:
         remedy = {
-            "logged_out": f"give the right key by `mimikit engine add {self._name}`",
-            "unknown_model": "name one it has: `mimikit engine test " + self._name + "` lists them",
+            "logged_out": f"give the right key by `mimikit engine add {self.name}`",
+            "unknown_model": "name one it has: `mimikit engine test " + self.name + "` lists them",
             "absent": "check base_url; it often ends in /v1",
         }.get(error.trouble)
         return f"{error}; {remedy}" if remedy else str(error)
