@@ -18,6 +18,7 @@ SHORT: dict[str, list[str]] = {
         *("--dropped", "5000", "--long", "1000"),
     ],
     "web": [],
+    "page": [],
     "triggers": [],
     "codex": [],
     "retrieval": ["--scale", "6000"],

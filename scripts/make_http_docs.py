@@ -1,6 +1,6 @@
-"""Makes docs/http.md and webui/js/core/types.js from the API's own description.
+"""Makes webui/openapi.json, docs/http.md and webui/js/core/types.d.ts from the routes.
 
-Run by hand when a route or a model changed; a test says when either file is stale. Each example is
+Run by hand when a route or a model changed; a test says when a file is stale. Each example is
 a real request to the app, over a made-up state with a clock that stands still.
 """
 
@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import re
 import sys
-import textwrap
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -48,13 +47,13 @@ from mimikit.protocol.runtime import Health  # noqa: E402
 from mimikit.protocol.triggers import Schedule, Trigger  # noqa: E402
 from mimikit.state import State  # noqa: E402
 from mimikit.tasks.ledger import Ledger  # noqa: E402
-from mimikit.web import openapi  # noqa: E402
 from mimikit.web.app import AREAS, build_web  # noqa: E402
+from scripts import openapi  # noqa: E402
 from tests.support.memory_disk import MemoryDisk  # noqa: E402
 from tests.support.twins import FakeClock  # noqa: E402
 
-_BRACED, _WORD = re.compile(r"\{.*\}"), re.compile(r"\w+")
-DOCS, TYPES = ROOT / "docs" / "http.md", ROOT / "webui" / "js" / "core" / "types.js"
+DOCS, TYPES = ROOT / "docs" / "http.md", ROOT / "webui" / "js" / "core" / "types.d.ts"
+OPENAPI = ROOT / "webui" / "openapi.json"
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 TOKEN = "a-token-long-enough-for-an-operator"  # noqa: S105 - made up
 MOST_LINES = 70
@@ -66,6 +65,7 @@ ASKED: dict[str, tuple[str, dict[str, Any] | None]] = {
     "POST /api/logout": ("/api/logout", None),
     "GET /api/messages": ("/api/messages?limit=1", None),
     "POST /api/input": ("/api/input", {"id": "msg-7", "text": "hi"}),
+    "POST /api/files": ("/api/files?name=notes.txt", None),
     "POST /api/answer": (
         "/api/answer",
         {"id": "msg-8", "questionId": "q-1", "text": "the small one"},
@@ -151,7 +151,8 @@ curl -H "Authorization: Bearer $(mimikit token)" -H "Content-Type: application/j
 
 - Every route but `POST /api/login` and `GET /healthz` needs the token as above, or the `key` that a
   login answered as the header `X-Mimikit-Session`.
-- Bodies are JSON with `Content-Type: application/json`; a key that is not known is an error.
+- Bodies are JSON with `Content-Type: application/json`; a key that is not known is an error. Only
+  the body of `POST /api/files` is the file itself, as `application/octet-stream`.
 - What goes wrong is answered as `{"error": {"message": …, "field": …}}` with a status of 4xx or
   5xx; `message` says what was expected, what came, and what to do.
 - Times are UTC, `2026-03-01T12:00:00.000Z`. Every key of an answer is always there.
@@ -265,7 +266,9 @@ def answered(method: str, path: str) -> tuple[str, int, Any]:
         files.remove(paths.HEALTH)  # nobody is there to carry out a command
     headers = {"Authorization": f"Bearer {TOKEN}", "Host": "127.0.0.1:8787"}
     sent: dict[str, Any] = {"json": body} if body is not None else {}
-    if method != "GET" and body is None:
+    if path == "/api/files":
+        headers["Content-Type"], sent["data"] = "application/octet-stream", b"Milk, bread"
+    elif method != "GET" and body is None:
         headers["Content-Type"] = "application/json"
     response = client.open(address, method=method, headers=headers, **sent)
     data = json.loads(response.get_data()) if response.mimetype == "application/json" else None
@@ -281,6 +284,12 @@ def _filled(path: str) -> str:
         "turn_id": "turn-1",
     }
     return path.format(**ids, path="memory.md", name="deepseek")
+
+
+def openapi_json() -> str:
+    """What `GET /api/openapi.json` answers."""
+    routes = [route for area in AREAS for route in area.table]
+    return json.dumps(openapi.document(routes), ensure_ascii=False, indent=1) + "\n"
 
 
 # ---- the page of the docs
@@ -318,7 +327,7 @@ def _route(method: str, path: str, operation: dict[str, Any], schemas: Any) -> I
         schema = response.get("content", {}).get("application/json", {}).get("schema")
         if status != "default" and schema:
             yield f"Answer {status}: {_type(schema)}\n"
-    if path not in ("/api/events", "/api/openapi.json"):
+    if path not in ("/api/events", "/api/openapi.json", "/api/files/{file_id}"):
         yield from _example(method, path)
 
 
@@ -395,92 +404,63 @@ def _type(schema: dict[str, Any]) -> str:
 # ---- the types of the page
 
 
-def types_js() -> str:
+def types_ts() -> str:
     routes = [route for area in AREAS for route in area.table]
-    document = openapi.document(routes)
-    shapes = {
-        _js_name(name): _js_fields(schema)
-        for name, schema in document["components"]["schemas"].items()
-    }
     lines = [
         "/**",
-        " * Shapes of the server's JSON that the page uses; docs/http.md explains the fields.",
+        " * Shapes of the server's JSON; docs/http.md explains the fields.",
         " * Made by scripts/make_http_docs.py; do not edit.",
-        " *",
+        " */",
     ]
-    used = _used_types(shapes)
-    for name, fields in shapes.items():
-        if name in used:
-            lines += _js_typedef(name, fields)
-    lines += [' * @typedef {ChangeList["events"][number]} Change', " */"]
-    return "\n".join(lines) + "\n"
+    document = openapi.document(routes)
+    bodies = _bodies(document)
+    for name, schema in document["components"]["schemas"].items():
+        if name not in bodies:
+            lines += _ts_type(name, schema)
+    return "\n".join([*lines, "", 'type Change = ChangeList["events"][number];\n'])
 
 
-def _js_typedef(name: str, fields: str) -> list[str]:
-    """Broken between fields, and within one only where it is a line of its own."""
-    line = f"@typedef {{{fields}}} {name}"
-    kept = re.sub(r"(?<![,}]) ", "\0", line)
-    first, rest = " * ", " *   "
-    made = textwrap.wrap(
-        kept, 100, initial_indent=first, subsequent_indent=rest, break_long_words=False
-    )
-    return [part.replace("\0", " ") for part in made]
+def _ts_type(name: str, schema: dict[str, Any]) -> Iterator[str]:
+    yield f"\ninterface {_ts_name(name)} {{"
+    for field, made in schema.get("properties", {}).items():
+        yield f"  {field}: {_ts(made)};"
+    yield "}"
 
 
-def _used_types(shapes: dict[str, str]) -> set[str]:
-    """The types that comments of the page's scripts name, and those within them."""
-    scripts = [path for path in (ROOT / "webui" / "js").rglob("*.js") if path != TYPES]
-    tags = [
-        tag
-        for path in scripts
-        for line in path.read_text().splitlines()
-        if "*" in line
-        for tag in _BRACED.findall(line)
-    ]
-    found = {name for tag in tags for name in _WORD.findall(tag)}
-    used, todo = set[str](), ["ChangeList", *found]
-    while todo:
-        name = todo.pop()
-        if name in shapes and name not in used:
-            used.add(name)
-            todo += _WORD.findall(shapes[name])
-    return used
-
-
-def _js_name(name: str) -> str:
+def _ts_name(name: str) -> str:
     if name == "ErrorView":
         return name  # `Error` is the language's own
     return re.sub(r"View$", "", name.removesuffix("-Output"))
 
 
-def _js(schema: dict[str, Any]) -> str:
+def _ts(schema: dict[str, Any]) -> str:
     if "$ref" in schema:
-        return _js_name(_name(schema["$ref"]))
+        return _ts_name(_name(schema["$ref"]))
     if "const" in schema:
         return _compact(schema["const"])
     if "enum" in schema:
         return " | ".join(map(_compact, schema["enum"]))
     if options := schema.get("anyOf") or schema.get("oneOf"):
-        return " | ".join(dict.fromkeys(map(_js, options)))
+        return " | ".join(dict.fromkeys(map(_ts, options)))
     kind = schema.get("type", "any")
     if kind == "array":
         inner = schema.get("items") or {}
         if pair := inner.get("prefixItems"):
-            return f"[{', '.join(map(_js, pair))}][]"
-        made = _js(inner)
+            return f"[{', '.join(map(_ts, pair))}][]"
+        made = _ts(inner)
         return f"({made})[]" if " | " in made else f"{made}[]"
     if kind == "object":
         if schema.get("properties"):
-            return _js_fields(schema)
+            return _ts_fields(schema)
         value = schema.get("additionalProperties")
-        inner = _js(value) if isinstance(value, dict) and value else "any"
+        inner = _ts(value) if isinstance(value, dict) and value else "any"
         return f"Record<string, {inner}>"
     return {"integer": "number"}.get(kind, kind)
 
 
-def _js_fields(schema: dict[str, Any]) -> str:
+def _ts_fields(schema: dict[str, Any]) -> str:
     fields = schema.get("properties", {})
-    return "{" + ", ".join(f"{name}: {_js(made)}" for name, made in fields.items()) + "}"
+    return "{" + ", ".join(f"{name}: {_ts(made)}" for name, made in fields.items()) + "}"
 
 
 def _bodies(document: dict[str, Any]) -> set[str]:
@@ -510,5 +490,6 @@ def _compact(value: object) -> str:
 
 
 if __name__ == "__main__":
+    OPENAPI.write_text(openapi_json())
     DOCS.write_text(http_md())
-    TYPES.write_text(types_js())
+    TYPES.write_text(types_ts())

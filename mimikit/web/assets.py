@@ -25,39 +25,27 @@ TYPES = {
     ".webmanifest": "application/manifest+json",
     ".woff2": "font/woff2",
 }
-STYLES = "css/page.css"
-"""All style sheets of the index, joined in its order."""
-_STYLE_LINK = re.compile(r' *<link rel="stylesheet" href="\{\{assets\}\}/(css/[^"]+)" />\n')
+SOURCES = {"css", "js", "vendor"}
+"""Bundled into dist/ (`make page`)."""
 _TEXT = re.compile(r"text/(?!event-stream)|application/(json|manifest)|image/svg")
 _LEAST_BYTES = 1000
 
 
 class Assets:
-    """The files of the page in memory; hidden files, links and unknown types are left out."""
+    """The files of the page in memory; no sources, hidden files, links and unknown types."""
 
     def __init__(self, root: Path) -> None:
         digest = hashlib.sha256()
         self._files: dict[str, bytes] = {}
         for path in sorted(root.rglob("*")):
             name = path.relative_to(root)
-            is_hidden = any(part.startswith(".") for part in name.parts)
-            if path.suffix in TYPES and path.is_file() and not (path.is_symlink() or is_hidden):
+            is_left_out = name.parts[0] in SOURCES or any(p.startswith(".") for p in name.parts)
+            if path.suffix in TYPES and path.is_file() and not (path.is_symlink() or is_left_out):
                 self._files[name.as_posix()] = data = path.read_bytes()
                 digest.update(f"{name}\x00{len(data)}\x00".encode() + data)
         self.tree_hash = digest.hexdigest()[:16]
-        index = self._join_styles(self._files["index.html"].decode())
+        index = self._files["index.html"].decode()
         self.index = index.replace("{{assets}}", f"assets/{self.tree_hash}").encode()
-
-    def _join_styles(self, index: str) -> str:
-        """Serve the style sheets as one; the index names it where it named the first."""
-        first = _STYLE_LINK.search(index)
-        if first is None:
-            return index
-        names = _STYLE_LINK.findall(index)
-        self._files[STYLES] = b"".join(self._files[name] for name in names)
-        joined = f'    <link rel="stylesheet" href="{{{{assets}}}}/{STYLES}" />\n'
-        rest = _STYLE_LINK.sub("", index[first.start() :])
-        return index[: first.start()] + joined + rest
 
     def read(self, tree_hash: str, name: str) -> tuple[bytes, str]:
         """A file's bytes and type; NotFound for an unknown file or version."""

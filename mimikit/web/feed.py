@@ -1,6 +1,6 @@
 """Server-sent events: every stream reads `events.jsonl` from its own cursor.
 
-A stream polls the file ten times a second.
+A stream polls the file twenty times a second.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from mimikit.views.snapshot import Change
 Event = dict[str, object]
 """A line of `events.jsonl`: the kind and id of an object that changed."""
 
-POLL_S = 0.1
+POLL_S = 0.05
 HEARTBEAT_S = 15.0
 RECHECK_S = 1.0
 RETRY_MS = 2000

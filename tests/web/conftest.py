@@ -134,9 +134,9 @@ MakeWeb = Callable[..., Web]
 def make_web(tmp_path: Path) -> MakeWeb:
     """Creates apps; keyword arguments are settings, or parts such as `disk` and `clock`."""
     page = tmp_path / "page"
-    (page / "js").mkdir(parents=True)
-    (page / "index.html").write_text('<script src="{{assets}}/js/main.js"></script>')
-    (page / "js" / "main.js").write_text("1;\n")
+    (page / "dist").mkdir(parents=True)
+    (page / "index.html").write_text('<script src="{{assets}}/dist/main.js"></script>')
+    (page / "dist" / "main.js").write_text("1;\n")
 
     def make(
         *,

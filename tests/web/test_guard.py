@@ -18,13 +18,15 @@ from tests.web.conftest import HOST, ORIGIN, TOKEN
 # Every route with an address to try it at and, where it takes one, a body that is good.
 ROUTES: dict[str, tuple[str, dict[str, Any] | None]] = {
     "/": ("/", None),
-    "/assets/<tree_hash>/<path:name>": ("/assets/x/js/main.js", None),
+    "/assets/<tree_hash>/<path:name>": ("/assets/x/dist/main.js", None),
     "/healthz": ("/healthz", None),
     "/api/login": ("/api/login", {"token": "a-token-long-enough-for-an-operator"}),
     "/api/logout": ("/api/logout", {}),
     "/api/snapshot": ("/api/snapshot", None),
     "/api/messages": ("/api/messages", None),
     "/api/input": ("/api/input", {"id": "msg-1", "text": "hello"}),
+    "/api/files": ("/api/files", {}),
+    "/api/files/<file_id>": ("/api/files/x.txt", None),
     "/api/answer": ("/api/answer", {"id": "msg-1", "questionId": "q-1", "text": "yes"}),
     "/api/tasks": ("/api/tasks", {"prompt": "do it", "id": "task-1"}),
     "/api/home": ("/api/home", None),

@@ -12,16 +12,16 @@ import pytest
 
 REPO = Path(__file__).parents[2]
 WEBUI = REPO / "webui"
-VENDOR = WEBUI / "vendor"
+VENDOR, DIST = WEBUI / "vendor", WEBUI / "dist"
 MODULE = re.compile(r"""\b(?:from|import)\s*["'](\.[^"']+)["']""")
 
 
 def own_files(*suffixes: str) -> list[Path]:
-    """The page's own files, without vendored ones."""
+    """The page's own files, without vendored and generated ones."""
     found = [
         path
         for path in sorted(WEBUI.rglob("*"))
-        if path.suffix in suffixes and VENDOR not in path.parents
+        if path.suffix in suffixes and not {VENDOR, DIST} & set(path.parents)
     ]
     assert found
     return found
@@ -100,24 +100,33 @@ def test_the_page_scrolls_its_containers_never_an_element_into_view() -> None:
     assert not lines_with(r"scrollIntoView", ".js")
 
 
-def test_index_loads_every_module_early_and_names_no_file_that_is_missing() -> None:
+def test_the_bundle_was_made_from_the_sources_as_they_are() -> None:
+    """`make page` writes it; the index names the bundle and no file that is missing."""
+    names = sorted(
+        path.relative_to(WEBUI).as_posix()
+        for folder in ("css", "js", "vendor")
+        for suffix in ("*.css", "*.js")
+        for path in (WEBUI / folder).rglob(suffix)
+    )
+    sums = "".join(
+        f"{hashlib.sha256((WEBUI / name).read_bytes()).hexdigest()}  {name}\n" for name in names
+    )
+    made_from = (WEBUI / "dist/sources.sha256").read_text().strip()
+    assert hashlib.sha256(sums.encode()).hexdigest() == made_from, "run `make page`"
     index = (WEBUI / "index.html").read_text()
     named = set(re.findall(r"\{\{assets\}\}/([^\"]+)", index))
+    assert {"dist/main.js", "dist/page.css"} < named
     assert all((WEBUI / name).is_file() for name in named)
-    modules = {name for name in named if name.endswith(".js")} - {"js/early.js"}
-    assert modules == reached_from(WEBUI / "js/main.js")
 
 
-def reached_from(start: Path) -> set[str]:
-    """The modules that a module imports, directly or not, with itself."""
-    found: set[Path] = set()
-    waiting = [start.resolve()]
+def test_every_module_is_reached_from_the_main_one() -> None:
+    reached: set[Path] = set()
+    waiting = [WEBUI / "js/main.js"]
     while waiting:
         path = waiting.pop()
-        if path in found:
-            continue
-        found.add(path)
-        waiting += [
-            (path.parent / match[1]).resolve() for match in MODULE.finditer(path.read_text())
-        ]
-    return {path.relative_to(WEBUI).as_posix() for path in found}
+        if path not in reached:
+            reached.add(path)
+            waiting += [
+                path.parent.joinpath(m[1]).resolve() for m in MODULE.finditer(path.read_text())
+            ]
+    assert reached >= {p for p in (WEBUI / "js").rglob("*.js") if "\nexport " in p.read_text()}

@@ -4,14 +4,12 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 
 import {
-  groupsOf,
   isDirty,
   isNotePath,
   lettersOf,
   lineMark,
-  notePath,
+  noteStem,
   noteText,
-  numbered,
   otherLines,
   piecesOf,
   placeOfHit,
@@ -25,25 +23,6 @@ import { dateName, fileSize, monthName } from "../../webui/js/core/time.js";
 const hit = (more) => ({ source: "memory.md", kind: "memory", line: 3, ...more });
 
 describe("files", () => {
-  test("stand in groups, each in the server's order", () => {
-    const files = [
-      ["memory.md", "longTerm"],
-      ["memory/b.md", "raw"],
-      ["memory/summary/2026-01.md", "month"],
-      ["memory/a.md", "raw"],
-      ["memory/summary/2026-01-02.md", "day"],
-      ["docs/x.md", "docs"],
-    ].map(([path, kind]) => ({ path, kind }));
-    const groups = groupsOf(files);
-    const names = Object.entries(groups).map(([name, all]) => [name, all.map((one) => one.path)]);
-    assert.deepEqual(names, [
-      ["longTerm", ["memory.md"]],
-      ["days", ["memory/b.md", "memory/a.md"]],
-      ["summaries", ["memory/summary/2026-01.md", "memory/summary/2026-01-02.md"]],
-      ["docs", ["docs/x.md"]],
-    ]);
-  });
-
   test("are named by a path that stays inside", () => {
     for (const path of ["memory.md", "memory/2026-01-28-a.md", "docs/a b/中文.MD"]) {
       assert.ok(isNotePath(path), path);
@@ -154,13 +133,11 @@ describe("what is written", () => {
   });
 
   test("gets a name from its day and title, and a number when that is taken", () => {
-    const named = (title) => notePath("2026-01-28", title, "mem-0123456789abcdefghjkmnpqrs");
-    assert.equal(named("Déploy: the 2nd try!"), "memory/2026-01-28-deploy-the-2nd-try.md");
-    assert.equal(named("部署"), "memory/2026-01-28-mem-jkmnpqrs.md");
-    assert.match(named(`${"long words ".repeat(9)}`), /^memory\/2026-01-28-[a-z-]{1,32}\.md$/);
-    assert.doesNotMatch(named(`${"a".repeat(31)} b`), /-\.md$/);
-    assert.equal(numbered("memory/2026-01-28-a.md", 1), "memory/2026-01-28-a.md");
-    assert.equal(numbered("memory/2026-01-28-a.md", 2), "memory/2026-01-28-a-2.md");
+    const named = (title) => noteStem("2026-01-28", title, "mem-0123456789abcdefghjkmnpqrs");
+    assert.equal(named("Déploy: the 2nd try!"), "memory/2026-01-28-deploy-the-2nd-try");
+    assert.equal(named("部署"), "memory/2026-01-28-mem-jkmnpqrs");
+    assert.match(named(`${"long words ".repeat(9)}`), /^memory\/2026-01-28-[a-z-]{1,32}$/);
+    assert.doesNotMatch(named(`${"a".repeat(31)} b`), /-$/);
     assert.equal(noteText(" T ", " a\n\n"), "# T\n\na\n");
     assert.equal(noteText("", "a"), "a\n");
   });

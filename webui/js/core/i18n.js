@@ -28,7 +28,7 @@ export function useDictionary(language, dictionary) {
 
 /** @param {Language} language  Fetch a language's words and speak it from now on. */
 export async function loadLanguage(language) {
-  const address = new URL(`../../i18n/${language}.json`, import.meta.url);
+  const address = new URL(`../i18n/${language}.json`, import.meta.url);
   const answer = await fetch(address, { credentials: "same-origin" });
   if (!answer.ok) throw new Error(`${address.pathname}: ${answer.status}`);
   useDictionary(language, await answer.json());

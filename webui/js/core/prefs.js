@@ -35,6 +35,12 @@ export const readDraft = () => read(session, "draft") ?? "";
 /** @param {string} text */
 export const writeDraft = (text) => write(session, "draft", text);
 
+/** Files beside it that the server has. @returns {FileRef[]} */
+export const readFiles = () => JSON.parse(read(session, "files") || "[]");
+
+/** @param {FileRef[]} files */
+export const writeFiles = (files) => write(session, "files", JSON.stringify(files));
+
 /**
  * Messages of this tab that were not handed over before it was reloaded.
  *
@@ -42,14 +48,7 @@ export const writeDraft = (text) => write(session, "draft", text);
  *
  * @returns {OutboxItem[]}
  */
-export function readOutbox() {
-  try {
-    const items = JSON.parse(read(session, "outbox") ?? "[]");
-    return Array.isArray(items) ? items.filter((item) => item?.id && item?.text) : [];
-  } catch {
-    return [];
-  }
-}
+export const readOutbox = () => JSON.parse(read(session, "outbox") || "[]");
 
 /** @param {OutboxItem[]} items */
 export function writeOutbox(items) {
@@ -63,7 +62,7 @@ let heldKey = "";
 /**
  * The session's key. It is read each time, since another tab may have logged in.
  *
- * @type {import("./api.js").KeyKeeper}
+ * @type {KeyStore}
  */
 export const sessionKey = {
   read: () => read(local, "session") ?? heldKey,

@@ -3,7 +3,7 @@
 import { html, nothing, svg } from "../core/html.js";
 import { language, t, tn } from "../core/i18n.js";
 import { duration, elapsed } from "../core/time.js";
-import { mindWhy } from "../ui/banners.js";
+import { engineWhy } from "../ui/banners.js";
 import * as parts from "../ui/parts.js";
 import { ago, button, said, since, stateIcon, triggerTitle, word } from "../ui/parts.js";
 import { lanes } from "./home-keeper.js";
@@ -11,6 +11,8 @@ import { tokensAndCost } from "./usage.js";
 
 /** How high each run stands, its gap with it. */
 const LANE = 5;
+/** Rows of the table that stands for the bars where they are not seen: the newest. */
+const MAX_ROWS = 40;
 
 /** @param {State} state @param {Actions} act */
 export function homeView(state, act) {
@@ -71,9 +73,9 @@ function needsView({ question, failures, triggers, engines }, state, act) {
       row(
         "waiting",
         "#/engines",
-        mindWhy(engine, state),
+        engineWhy(engine, state),
         tn("home.waiting", engine.tasks + engine.messages),
-        button(t("mind.try"), () => act.tryEngine(engine.engine), off("engine")),
+        button(t("engine.try"), () => act.tryEngine(engine.engine), off("engine")),
       ),
     ),
   ].filter((one) => one !== nothing));
@@ -126,7 +128,8 @@ function timelineView({ timeline, moreRuns }, { now }) {
   const lang = language();
   const bars = lanes(timeline, now);
   const high = Math.max(1, ...bars.map((bar) => bar.lane + 1)) * LANE;
-  const rows = bars.map(({ run, waitMs, runMs }) =>
+  const newest = bars.slice(-MAX_ROWS).reverse();
+  const rows = newest.map(({ run, waitMs, runMs }) =>
     html`<tr>
       <td><a href="#/task/${run.id}" tabindex="-1">${run.title}</a></td>
       <td>${word("state", run.state)}</td>

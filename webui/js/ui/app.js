@@ -2,7 +2,6 @@
 
 import { html } from "../core/html.js";
 import { t } from "../core/i18n.js";
-import { placeOf } from "../core/route.js";
 import { bannersView, noticesView } from "./banners.js";
 import { chatView } from "../pages/chat.js";
 import { headerView } from "./header.js";
@@ -17,10 +16,9 @@ export function appView(state, act) {
     return html`<main class="start">${loading(t("chat.loading"))}</main>`;
   }
   if (state.session === "out") return loginView(state, act);
-  const layout = state.wide ? (state.panelOpen ? "is-split" : "is-wide") : "is-narrow";
-  const reads = placeOf(state.route) === "memory"; // texts want a wider panel than lists
-  return html`<div class="app ${layout} ${reads ? "is-reading" : ""}">
-    <button type="button" class="skip" @click=${() => act.hands.focusComposer()}>
+  const layout = state.wide ? (state.panel === "side" ? "is-split" : "is-wide") : "is-narrow";
+  return html`<div class="app ${layout}">
+    <button type="button" class="skip" @click=${() => act.focusComposer()}>
       ${t("nav.skip")}
     </button>
     ${headerView(state, act)} ${bannersView(state, act)}

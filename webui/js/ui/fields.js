@@ -2,22 +2,9 @@
 
 import { html, live, nothing } from "../core/html.js";
 import { t } from "../core/i18n.js";
-import { UNIT_NAMES } from "../pages/trigger-form.js";
+import { typing } from "./parts.js";
 
-/**
- * @typedef {object} Field
- * @property {string} name also its id
- * @property {string} label
- * @property {string} value
- * @property {(value: string) => void} change
- * @property {string} [error]
- * @property {string} [hint]
- * @property {string} [placeholder]
- * @property {string} [type] of an input
- * @property {string} [list] the id of what is proposed
- * @property {boolean} [required]
- * @property {boolean} [mono] code, not prose
- */
+const UNITS = ["second", "minute", "hour", "day"];
 
 /** @param {Field} field */
 function describedBy({ name, hint, error }) {
@@ -34,38 +21,36 @@ function framed({ name, label, hint, error, required }, control) {
       }</label
     >
     ${control} ${hint ? html`<p class="hint" id="${name}-hint">${hint}</p>` : nothing}
-    ${errorText(name, error)}
+    ${error ? html`<p class="error-text" id="${name}-error">${error}</p>` : nothing}
   </div>`;
-}
-
-/** @param {string} name @param {string | undefined} error */
-function errorText(name, error) {
-  return error ? html`<p class="error-text" id="${name}-error">${error}</p>` : nothing;
 }
 
 /** @param {Field} field */
 export function inputField(field) {
-  const { name, value, type = "text", list, placeholder, required, mono, change, error } = field;
-  return framed(
-    field,
-    html`<input
-      id=${name}
-      name=${name}
-      dir="auto"
-      type=${type}
-      class=${mono ? "mono" : ""}
-      list=${list ?? nothing}
-      autocomplete="off"
-      spellcheck=${mono ? "false" : nothing}
-      autocapitalize=${mono ? "off" : nothing}
-      placeholder=${placeholder ?? nothing}
-      aria-required=${required ? "true" : nothing}
-      aria-invalid=${error ? "true" : "false"}
-      aria-describedby=${describedBy(field)}
-      .value=${live(value)}
-      @input=${(/** @type {any} */ event) => change(event.target.value)}
-    />`,
-  );
+  return framed(field, inputControl(field));
+}
+
+/** @param {Field} field */
+function inputControl(field) {
+  const { name, value, type = "text", inputmode, list, placeholder, required, mono, error } = field;
+  return html`<input
+    id=${name}
+    name=${name}
+    dir="auto"
+    type=${type}
+    class=${mono ? "mono" : ""}
+    inputmode=${inputmode ?? nothing}
+    list=${list ?? nothing}
+    autocomplete="off"
+    spellcheck=${mono ? "false" : nothing}
+    autocapitalize=${mono ? "off" : nothing}
+    placeholder=${placeholder ?? nothing}
+    aria-required=${required ? "true" : nothing}
+    aria-invalid=${error ? "true" : "false"}
+    aria-describedby=${describedBy(field)}
+    .value=${live(value)}
+    @input=${typing(field.change)}
+  />`;
 }
 
 /** @param {Field} field */
@@ -83,31 +68,28 @@ export function textField(field) {
       aria-invalid=${error ? "true" : "false"}
       aria-describedby=${describedBy(field)}
       .value=${live(value)}
-      @input=${(/** @type {any} */ event) => change(event.target.value)}
+      @input=${typing(change)}
     ></textarea>`,
   );
 }
 
-/**
- * @typedef {{value: string, label: string}} Choice
- * @typedef {{label: string, choices: Choice[]}} Group
- */
+/** @param {Field} field @param {(Choice | Group)[]} [choices] */
+export function selectField(field, choices = field.choices ?? []) {
+  return framed(field, selectControl(field, choices));
+}
 
-/** @param {Field} field @param {(Choice | Group)[]} choices */
-export function selectField(field, choices) {
-  const { name, change, error } = field;
-  return framed(
-    field,
-    html`<select
-      id=${name}
-      name=${name}
-      aria-invalid=${error ? "true" : "false"}
-      aria-describedby=${describedBy(field)}
-      @change=${(/** @type {any} */ event) => change(event.target.value)}
-    >
-      ${choices.map((one) => choiceView(one, field.value))}
-    </select>`,
-  );
+/** @param {Field} field @param {(Choice | Group)[]} choices @param {string} [label]  Where none stands by it. */
+function selectControl(field, choices, label) {
+  return html`<select
+    id=${field.name}
+    name=${field.name}
+    aria-label=${label ?? nothing}
+    aria-invalid=${field.error ? "true" : "false"}
+    aria-describedby=${describedBy(field)}
+    @change=${typing(field.change)}
+  >
+    ${choices.map((one) => choiceView(one, field.value))}
+  </select>`;
 }
 
 /** @param {Choice | Group} one @param {string} chosen @returns {unknown} */
@@ -124,54 +106,27 @@ function choiceView(one, chosen) {
   </option>`;
 }
 
-/**
- * A number and its unit: every 10 minutes.
- *
- * @param {Field} field
- * @param {Unit} unit
- * @param {(unit: Unit) => void} changeUnit
- */
-export function spanField(field, unit, changeUnit) {
-  const { name, value, placeholder, change, error, label } = field;
+/** @param {Field & {unit: string, changeUnit: (unit: any) => void}} field  A number and its unit: every 10 minutes. */
+export function spanField({ unit, changeUnit, ...field }) {
+  const label = `${field.label} · ${t("form.unit")}`;
+  const units = UNITS.map((one) => ({ value: one, label: t(`unit.${one}`) }));
+  const unitField = { name: `${field.name}Unit`, label, value: unit, change: changeUnit };
   return framed(
     field,
     html`<div class="span">
-      <input
-        id=${name}
-        name=${name}
-        inputmode="decimal"
-        autocomplete="off"
-        placeholder=${placeholder ?? nothing}
-        aria-invalid=${error ? "true" : "false"}
-        aria-describedby=${describedBy(field)}
-        .value=${live(value)}
-        @input=${(/** @type {any} */ event) => change(event.target.value)}
-      />
-      <select
-        id="${name}Unit"
-        name="${name}Unit"
-        aria-label="${label} · ${t("form.unit")}"
-        @change=${(/** @type {any} */ event) => changeUnit(event.target.value)}
-      >
-        ${UNIT_NAMES.map((one) => choiceView({ value: one, label: t(`unit.${one}`) }, unit))}
-      </select>
+      ${inputControl({ ...field, inputmode: "decimal" })} ${selectControl(unitField, units, label)}
     </div>`,
   );
 }
 
-/**
- * @param {string} name
- * @param {string} label
- * @param {boolean} checked
- * @param {(checked: boolean) => void} change
- */
-export function checkField(name, label, checked, change) {
+/** @param {Field} field */
+export function checkField({ name, label, value, change }) {
   return html`<label class="check">
     <input
       type="checkbox"
       id=${name}
       name=${name}
-      .checked=${live(checked)}
+      .checked=${live(value)}
       @change=${(/** @type {any} */ event) => change(event.target.checked)}
     /><span>${label}</span>
   </label>`;

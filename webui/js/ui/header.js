@@ -14,7 +14,7 @@ export function headerView(state, act) {
     </h1>
     ${state.wide ? nothing : places(state)}
     <span class="bar-space"></span>
-    ${connectionView(state)} ${state.wide ? panelToggle(state, act) : nothing}
+    ${connectionView(state)} ${state.roomy ? panelToggle(state, act) : nothing}
     <button
       type="button"
       class="icon-button"
@@ -30,15 +30,16 @@ export function headerView(state, act) {
 
 /** @param {State} state @param {Actions} act */
 function panelToggle(state, act) {
-  const label = t(state.panelOpen ? "panel.hide" : "panel.show");
+  const isOpen = state.panel === "side";
+  const label = t(isOpen ? "panel.hide" : "panel.show");
   return html`<button
     type="button"
     class="icon-button"
-    aria-expanded=${state.panelOpen ? "true" : "false"}
+    aria-expanded=${isOpen ? "true" : "false"}
     aria-controls="panel"
     aria-label=${label}
     title=${label}
-    @click=${() => act.togglePanel()}
+    @click=${() => act.layPanel(isOpen ? "closed" : "side")}
   >
     ${icon("panel")}
   </button>`;

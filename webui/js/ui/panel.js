@@ -1,9 +1,10 @@
 /** The side panel: home, tasks, triggers and memory; on a narrow screen a page of its own. */
 
-import { html, nothing } from "../core/html.js";
+import { html, icon, nothing } from "../core/html.js";
 import { t } from "../core/i18n.js";
 import { backlogView } from "../pages/backlog.js";
 import { enginesView } from "../pages/engines-view.js";
+import { panelEdge } from "./panel-edge.js";
 import { homeView } from "../pages/home.js";
 import { places } from "./header.js";
 import { memoryView } from "../pages/memory-view.js";
@@ -19,9 +20,9 @@ const FORMS = new Set(["triggerNew", "triggerEdit", "noteNew", "noteEdit"]);
 
 /** @param {State} state @param {Actions} act */
 export function panelView(state, act) {
-  const away = state.wide ? !state.panelOpen : state.route.view === "chat";
+  const away = state.wide ? state.panel !== "side" : state.route.view === "chat";
   return html`<div class="panel ${away ? "is-away" : ""}" id="panel" ?inert=${away}>
-    ${state.wide ? html`<div class="panel-head">${places(state)}</div>` : nothing}
+    ${state.wide ? html`${panelEdge()}<div class="panel-head">${places(state)}${pageButton(act)}</div>` : nothing}
     <div
       class="panel-body ${FORMS.has(state.route.view) ? "is-form" : ""}"
       id="panel-body"
@@ -32,6 +33,19 @@ export function panelView(state, act) {
       ${bodyView(state, act)}
     </div>
   </div>`;
+}
+
+/** @param {Actions} act  To have the panel on the whole page, and the chat as a place beside it. */
+function pageButton(act) {
+  return html`<button
+    type="button"
+    class="icon-button"
+    aria-label=${t("panel.page")}
+    title=${t("panel.page")}
+    @click=${() => act.layPanel("page")}
+  >
+    ${icon("expand")}
+  </button>`;
 }
 
 /** @param {State} state @param {Actions} act */
