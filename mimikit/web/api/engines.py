@@ -15,7 +15,7 @@ from pydantic import Field, StringConstraints, ValidationError
 from mimikit import config, permission
 from mimikit.config import EndpointSettings, Settings
 from mimikit.engines import setup
-from mimikit.engines.setup import TrialRequest
+from mimikit.engines.setup import EndpointTrial
 from mimikit.errors import BadInput, BadRecord, NotFound
 from mimikit.protocol import paths
 from mimikit.protocol.models import EngineProblem, EngineStatus, Instant
@@ -164,7 +164,7 @@ def try_out(body: TrialInput) -> TrialView:
     """Test an endpoint: list its models and, with a model, run a turn; nothing is stored."""
     site = current_site()
     facts, key = _facts(site, setup.checked_name(body.name), body)
-    request = TrialRequest(name=body.name, facts=facts, key=key)
+    request = EndpointTrial(name=body.name, facts=facts, key=key)
     report = site.trial(request, Path(site.files.fs.root))
     test = asdict(report.test) if report.test else {}
     return TrialView.of(report, ok=not report.message, **test)

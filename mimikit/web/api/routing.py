@@ -23,7 +23,7 @@ from werkzeug.exceptions import BadRequest
 
 from mimikit.clock import Clock
 from mimikit.config import Settings
-from mimikit.engines.setup import TrialReport, TrialRequest
+from mimikit.engines.setup import EndpointTrial, TrialReport
 from mimikit.errors import BadInput, BadRecord, Conflict, ErrorCode, MimikitError
 from mimikit.log import EventLog
 from mimikit.protocol.files import ReadOnlyFiles
@@ -133,7 +133,7 @@ class EndpointRegistry:
 
 
 EXTENSION = "mimikit"
-Trial = Callable[[TrialRequest, Path], TrialReport]
+Trial = Callable[[EndpointTrial, Path], TrialReport]
 
 
 @dataclass(frozen=True, slots=True)
