@@ -15,13 +15,23 @@ from werkzeug.exceptions import HTTPException
 
 from mimikit.config import asset_folder
 from mimikit.engines.setup import run_test_in_child
-from mimikit.errors import BadInput, Conflict, MimikitError, NotFound, Refused, StorageError
+from mimikit.errors import (
+    BadInput,
+    BadSettings,
+    Conflict,
+    MimikitError,
+    NotFound,
+    Refused,
+    StorageError,
+)
 from mimikit.protocol.files import ReadOnlyFiles
+from mimikit.roles.worktree import Worktrees
+from mimikit.sandbox import programs
 from mimikit.state import State
 from mimikit.views.documents import Documents
 from mimikit.views.memory import MemoryReader
 from mimikit.views.snapshot import StateReader
-from mimikit.web.api import conversation, engines, memory, system, tasks, triggers
+from mimikit.web.api import conversation, engines, life, memory, system, tasks, triggers
 from mimikit.web.api.routing import EXTENSION, Site, Trial, current_site, error_answer
 from mimikit.web.assets import Assets, compress, page_routes
 from mimikit.web.feed import Feed
@@ -52,7 +62,7 @@ HEADERS = {
 }
 AREAS = (
     *(system.session, conversation.area, tasks.area, triggers.area, system.feed),
-    *(system.status_area, engines.area, memory.memory, memory.searching, memory.backlog),
+    *(system.status_area, engines.area, life.area, memory.memory, memory.searching, memory.backlog),
 )
 _PLAIN = {
     400: "the request is malformed",
@@ -60,7 +70,7 @@ _PLAIN = {
     405: "this address does not take that method",
     413: f"the request is too large; at most {MAX_BODY_BYTES // 1024} KiB are taken",
 }
-_STATUS = ((NotFound, 404), (Conflict, 409), (BadInput, 422), (Refused, 403))
+_STATUS = ((NotFound, 404), (Conflict, 409), (BadSettings, 409), (BadInput, 422), (Refused, 403))
 
 
 def build_web(
@@ -88,6 +98,7 @@ def build_web(
     clock, log, web = state.clock, state.log, state.settings.web
     log.secrets.append(token)
     files = ReadOnlyFiles(state.files)
+    programs.exclude(state.workspace)
     reader = StateReader(files, state.settings, clock, render_cached)
     guard = Guard(
         files,
@@ -110,6 +121,8 @@ def build_web(
         ),
         inputs=RateLimit(clock, web.inputs_per_minute),
         trial=trial,
+        workspace=state.workspace,
+        worktrees=Worktrees(state.path, programs.find("git")),
         library=MemoryReader(files, Documents(state.workspace, files.fs.root), reader.render),
         search=_once(search),
         routes=[route for area in AREAS for route in area.table],

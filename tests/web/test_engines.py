@@ -80,7 +80,7 @@ def test_unreadable_settings_are_reported(web: Web) -> None:
     web.files.write(paths.CONFIG, b"x = [\n")
     for answer in (web.ask("GET", "/api/engines"), put(web)):
         assert answer.status_code == 409
-        assert "settings" in error_of(answer)["message"]
+        assert "config.toml" in error_of(answer)["message"]
 
 
 def test_a_key_goes_into_its_file_and_nowhere_else(real: Web) -> None:

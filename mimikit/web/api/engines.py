@@ -11,11 +11,11 @@ from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints, ValidationError
 
-from mimikit import config, permission
+from mimikit import permission
 from mimikit.config import EndpointSettings, Settings
 from mimikit.engines import setup
 from mimikit.engines.setup import TrialRequest
-from mimikit.errors import BadInput, BadSettings, Conflict, NotFound
+from mimikit.errors import BadInput, NotFound
 from mimikit.protocol import paths
 from mimikit.protocol.models import EngineProblem, EngineStatus, Instant
 from mimikit.protocol.records import bad_record
@@ -27,6 +27,7 @@ from mimikit.web.api.routing import (
     Input,
     Site,
     bad_value,
+    current_settings,
     current_site,
 )
 from mimikit.web.api.tasks import COMMAND_ANSWERS, CommandInput, submit_command
@@ -132,7 +133,7 @@ def listed(_: Input) -> EngineList:
     site = current_site()
     status = site.state.status()
     seats = status.engines if status.consumer == "ok" else {}
-    settings, known = _settings(site), status.by_engine
+    settings, known = current_settings(site), status.by_engine
     orders = setup.orders(settings)
     ordered = {name for order in orders.values() for name in order}
     names = ["codex", "opencode", *settings.engines, "local", "builtin"]
@@ -155,7 +156,7 @@ def use(body: UseInput) -> Answer:
         if not names:
             raise BadInput("expected the name of an engine, got blanks")
         setup.check_seat(body.seat)
-        setup.with_order(_text(site), names, body.seat)
+        setup.with_order(setup.settings_text(site.files), names, body.seat)
     args = {"seat": body.seat} if body.seat else None
     return submit_command(site, "engine_use", " ".join(names), command_id=body.id, args=args)
 
@@ -197,7 +198,7 @@ def keep(body: EndpointInput, name: str) -> Answer:
     if "model" not in facts:
         raise BadInput("expected the name of a model, got nothing", field="model")
     with bad_value():
-        setup.with_endpoint(_text(site), name, facts)
+        setup.with_endpoint(setup.settings_text(site.files), name, facts)
     if key is not None:
         site.files.write(f"{paths.SECRETS}/{setup.key_file(name)}", f"{key}\n".encode())
     return submit_command(site, "engine_set", name, command_id=body.id, args=dict(facts))
@@ -207,15 +208,15 @@ def keep(body: EndpointInput, name: str) -> Answer:
 def remove(body: CommandInput, name: str) -> Answer:
     """Remove an endpoint and its key."""
     site = current_site()
-    if name not in _settings(site).engines:
+    if name not in current_settings(site).engines:
         raise NotFound(f"there is no endpoint {name}", field="name")
     with bad_value("name"):
-        setup.without_endpoint(_text(site), name)
+        setup.without_endpoint(setup.settings_text(site.files), name)
     return submit_command(site, "engine_remove", name, command_id=body.id)
 
 
 def _facts(site: Site, name: str, body: EndpointInput) -> tuple[setup.Facts, str | None]:
-    known = _settings(site).engines.get(name)
+    known = current_settings(site).engines.get(name)
     key = setup.checked_key(body.key) if body.key else None
     if key and body.key_env:
         raise BadInput("expected a key or the name of its variable, got both", field="key")
@@ -233,21 +234,6 @@ def _facts(site: Site, name: str, body: EndpointInput) -> tuple[setup.Facts, str
         raise BadInput(message, field=field) from None
     facts["base_url"] = checked.base_url
     return facts, key
-
-
-def _settings(site: Site) -> Settings:
-    """The current settings; those of the start may be outdated."""
-    try:
-        return config.parsed(_text(site), Path(paths.CONFIG))
-    except BadSettings as error:
-        raise Conflict(f"the settings cannot be read: {error}") from None
-
-
-def _text(site: Site) -> str:
-    try:
-        return setup.settings_text(site.files)
-    except BadSettings as error:
-        raise Conflict(f"the settings cannot be read: {error}") from None
 
 
 def _view(
