@@ -1,4 +1,4 @@
-"""Makes docs/http.md and webui/js/core/types.js from the API's own description.
+"""Makes docs/http.md and webui/js/core/types.d.ts from the API's own description.
 
 Run by hand when a route or a model changed; a test says when either file is stale. Each example is
 a real request to the app, over a made-up state with a clock that stands still.
@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import re
 import sys
-import textwrap
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -57,8 +56,7 @@ from mimikit.web.app import AREAS, build_web  # noqa: E402
 from tests.support.memory_disk import MemoryDisk  # noqa: E402
 from tests.support.twins import FakeClock  # noqa: E402
 
-_BRACED, _WORD = re.compile(r"\{.*\}"), re.compile(r"\w+")
-DOCS, TYPES = ROOT / "docs" / "http.md", ROOT / "webui" / "js" / "core" / "types.js"
+DOCS, TYPES = ROOT / "docs" / "http.md", ROOT / "webui" / "js" / "core" / "types.d.ts"
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 TOKEN = "a-token-long-enough-for-an-operator"  # noqa: S105 - made up
 MOST_LINES = 70
@@ -430,92 +428,63 @@ def _type(schema: dict[str, Any]) -> str:
 # ---- the types of the page
 
 
-def types_js() -> str:
+def types_ts() -> str:
     routes = [route for area in AREAS for route in area.table]
-    document = openapi.document(routes)
-    shapes = {
-        _js_name(name): _js_fields(schema)
-        for name, schema in document["components"]["schemas"].items()
-    }
     lines = [
         "/**",
-        " * Shapes of the server's JSON that the page uses; docs/http.md explains the fields.",
+        " * Shapes of the server's JSON; docs/http.md explains the fields.",
         " * Made by scripts/make_http_docs.py; do not edit.",
-        " *",
+        " */",
     ]
-    used = _used_types(shapes)
-    for name, fields in shapes.items():
-        if name in used:
-            lines += _js_typedef(name, fields)
-    lines += [' * @typedef {ChangeList["events"][number]} Change', " */"]
-    return "\n".join(lines) + "\n"
+    document = openapi.document(routes)
+    bodies = _bodies(document)
+    for name, schema in document["components"]["schemas"].items():
+        if name not in bodies:
+            lines += _ts_type(name, schema)
+    return "\n".join([*lines, "", 'type Change = ChangeList["events"][number];\n'])
 
 
-def _js_typedef(name: str, fields: str) -> list[str]:
-    """Broken between fields, and within one only where it is a line of its own."""
-    line = f"@typedef {{{fields}}} {name}"
-    kept = re.sub(r"(?<![,}]) ", "\0", line)
-    first, rest = " * ", " *   "
-    made = textwrap.wrap(
-        kept, 100, initial_indent=first, subsequent_indent=rest, break_long_words=False
-    )
-    return [part.replace("\0", " ") for part in made]
+def _ts_type(name: str, schema: dict[str, Any]) -> Iterator[str]:
+    yield f"\ninterface {_ts_name(name)} {{"
+    for field, made in schema.get("properties", {}).items():
+        yield f"  {field}: {_ts(made)};"
+    yield "}"
 
 
-def _used_types(shapes: dict[str, str]) -> set[str]:
-    """The types that comments of the page's scripts name, and those within them."""
-    scripts = [path for path in (ROOT / "webui" / "js").rglob("*.js") if path != TYPES]
-    tags = [
-        tag
-        for path in scripts
-        for line in path.read_text().splitlines()
-        if "*" in line
-        for tag in _BRACED.findall(line)
-    ]
-    found = {name for tag in tags for name in _WORD.findall(tag)}
-    used, todo = set[str](), ["ChangeList", *found]
-    while todo:
-        name = todo.pop()
-        if name in shapes and name not in used:
-            used.add(name)
-            todo += _WORD.findall(shapes[name])
-    return used
-
-
-def _js_name(name: str) -> str:
+def _ts_name(name: str) -> str:
     if name == "ErrorView":
         return name  # `Error` is the language's own
     return re.sub(r"View$", "", name.removesuffix("-Output"))
 
 
-def _js(schema: dict[str, Any]) -> str:
+def _ts(schema: dict[str, Any]) -> str:
     if "$ref" in schema:
-        return _js_name(_name(schema["$ref"]))
+        return _ts_name(_name(schema["$ref"]))
     if "const" in schema:
         return _compact(schema["const"])
     if "enum" in schema:
         return " | ".join(map(_compact, schema["enum"]))
     if options := schema.get("anyOf") or schema.get("oneOf"):
-        return " | ".join(dict.fromkeys(map(_js, options)))
+        return " | ".join(dict.fromkeys(map(_ts, options)))
     kind = schema.get("type", "any")
     if kind == "array":
         inner = schema.get("items") or {}
         if pair := inner.get("prefixItems"):
-            return f"[{', '.join(map(_js, pair))}][]"
-        made = _js(inner)
+            return f"[{', '.join(map(_ts, pair))}][]"
+        made = _ts(inner)
         return f"({made})[]" if " | " in made else f"{made}[]"
     if kind == "object":
         if schema.get("properties"):
-            return _js_fields(schema)
+            return _ts_fields(schema)
         value = schema.get("additionalProperties")
-        inner = _js(value) if isinstance(value, dict) and value else "any"
+        inner = _ts(value) if isinstance(value, dict) and value else "any"
         return f"Record<string, {inner}>"
     return {"integer": "number"}.get(kind, kind)
 
 
-def _js_fields(schema: dict[str, Any]) -> str:
+def _ts_fields(schema: dict[str, Any]) -> str:
     fields = schema.get("properties", {})
-    return "{" + ", ".join(f"{name}: {_js(made)}" for name, made in fields.items()) + "}"
+    return "{" + ", ".join(f"{name}: {_ts(made)}" for name, made in fields.items()) + "}"
 
 
 def _bodies(document: dict[str, Any]) -> set[str]:
@@ -546,4 +515,4 @@ def _compact(value: object) -> str:
 
 if __name__ == "__main__":
     DOCS.write_text(http_md())
-    TYPES.write_text(types_js())
+    TYPES.write_text(types_ts())

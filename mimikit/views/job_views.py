@@ -29,6 +29,8 @@ class JobStepView(View):
     id: str
     title: Title
     state: TaskState
+    pending: bool
+    """It waits for other steps; its id is a trigger's."""
 
 
 class JobOutcome(View):
@@ -167,7 +169,9 @@ class JobReader:
 
     def find(self, job_id: str, live: dict[str, LiveRun]) -> JobView | None:
         """In full; None also while nothing came of it."""
-        job = self.all().get(job_id)
+        found = self.all()
+        job = found.get(job_id)
+        job = found.get(job.part_of, job) if job else None
         return job and self.view(job, live, in_full=True)
 
     def view(self, job: Job, live: dict[str, LiveRun], *, in_full: bool = False) -> JobView | None:

@@ -40,6 +40,8 @@ class JobStep:
     """When it ended; else when it was queued."""
     failure_reason: str | None = None
     retry_of: str | None = None
+    pending: bool = False
+    """It waits for other steps; its id is that of the trigger that will queue it."""
 
 
 @dataclass(frozen=True)
@@ -56,12 +58,14 @@ class Job:
     runs: int = 0
     failures: int = 0
     newest_run: str = ""
+    part_of: str = ""
+    """Of a trigger that is a step of a plan: the job of the plan."""
 
     @cached_property
     def main(self) -> JobStep | None:
         """The step that stands for the job: what runs, waits, failed, or ended last."""
         again = {step.retry_of for step in self.steps.values()}
-        steps = [step for step in self.steps.values() if step.id not in again]
+        steps = [it for it in self.steps.values() if it.id not in again and not it.pending]
         if any(step.seat == "worker" for step in steps):  # the plans that led to work are over
             steps = [step for step in steps if step.seat == "worker" or step.state != "done"]
         for state in ("running", "asking", "queued", "failed", "canceled", "done"):
@@ -78,18 +82,19 @@ class Job:
             return None
         if step.state == "queued":
             return "asked" if step.seat == "planner" else "waiting"
-        if step.state == "asking":
+        if step.state == "asking" or (step.state == "done" and self.is_pending):
             return "waiting"
         return "planning" if step.seat == "planner" and step.state == "running" else step.state
 
     @property
+    def is_pending(self) -> bool:
+        return any(step.pending for step in self.steps.values())
+
+    @property
     def shown(self) -> list[JobStep]:
-        """Its steps without plans that led to them."""
-        return [
-            step
-            for step in self.steps.values()
-            if step.seat == "worker" or step.state in ("failed", "canceled")
-        ]
+        """Its steps without plans that led to them, pending ones last."""
+        steps = sorted(self.steps.values(), key=lambda step: step.pending)
+        return [it for it in steps if it.seat == "worker" or it.state in ("failed", "canceled")]
 
     @cached_property
     def ended_at(self) -> datetime | None:
@@ -97,9 +102,12 @@ class Job:
             return None
         return max(step.at for step in self.steps.values())
 
-    def after(self, step: JobStep) -> Job:
-        """The job once a step has ended."""
-        before = {} if self.kind == "trigger" else self.steps
+    def without(self, step_id: str | None) -> dict[str, JobStep]:
+        return {id_: step for id_, step in self.steps.items() if id_ != step_id}
+
+    def after(self, step: JobStep, trigger_id: str | None = None) -> Job:
+        """The job once a step has ended, which this trigger queued."""
+        before = {} if self.kind == "trigger" else self.without(trigger_id)
         is_new = step.id not in self.steps  # a crash may have written its line twice
         failures = self.failures + (is_new and step.state == "failed")
         return dataclasses.replace(self, steps={**before, step.id: step}, failures=failures)
@@ -115,20 +123,36 @@ def fold(jobs: dict[str, Job], line: Line) -> None:
     match line.get("event"):
         case "queued" | "ended":
             trigger_id = _text(line, "sourceTriggerId")
-            key = trigger_id or _text(line, "traceId") or id_
-            job = jobs.get(key) or Job(key, "trigger" if trigger_id else "request", at)
+            key, kind = _place(jobs, trigger_id, _text(line, "traceId") or id_)
+            job = jobs.get(key) or Job(key, kind, at)
             if job.message_id is None and (message_id := _text(line, "messageId")):
                 job = dataclasses.replace(job, message_id=message_id)
             step = _ended_step(line, id_, at)
-            jobs[key] = job.after(step) if step else job
+            jobs[key] = job.after(step, trigger_id) if step else job
         case "slot" | "ordered" if task_id := _text(line, "taskId"):
             job = jobs.get(id_) or Job(id_, "trigger", at)
             if task_id != job.newest_run:  # a crash may have written the line twice
                 title, runs = _text(line, "title") or job.title, job.runs + 1
                 job = dataclasses.replace(job, title=title, runs=runs, newest_run=task_id)
             jobs[id_] = job
+        case "trigger_created" if trace := _text(line, "stepOf"):
+            jobs[id_] = Job(id_, "trigger", at, part_of=trace)
+            job = jobs.get(trace) or Job(trace, "request", at)
+            step = JobStep(id_, _text(line, "title") or "", "queued", "worker", at, pending=True)
+            jobs[trace] = dataclasses.replace(job, steps={**job.steps, id_: step})
+        case "trigger_removed" if job := jobs.get(_place(jobs, id_, "")[0]):
+            jobs[job.id] = dataclasses.replace(job, steps=job.without(id_))
         case _:
             return
+
+
+def _place(jobs: Mapping[str, Job], trigger_id: str | None, trace_id: str) -> tuple[str, JobKind]:
+    """Id and kind of the job that a task belongs to, which this trigger queued."""
+    if trigger_id is None:
+        return trace_id, "request"
+    trigger = jobs.get(trigger_id)
+    whole = trigger.part_of if trigger else ""
+    return (whole, "request") if whole else (trigger_id, "trigger")
 
 
 def _ended_step(line: Line, id_: str, at: datetime) -> JobStep | None:
@@ -156,14 +180,13 @@ def with_live(jobs: Mapping[str, Job], live: Iterable[TaskSnapshot]) -> dict[str
     found = dict(jobs)
     for snapshot in live:
         task = snapshot.task
-        key, kind = task.trace_id, "request"
-        if task.source_trigger_id is not None:
-            key, kind = task.source_trigger_id, "trigger"
+        key, kind = _place(found, task.source_trigger_id, task.trace_id)
         job = found.get(key) or Job(key, kind, task.created_at)
         if task.id not in job.steps:  # else it has ended meanwhile
             at, again = task.created_at, task.retry_of
             step = JobStep(task.id, task.title, snapshot.state, task.role, at, retry_of=again)
-            found[key] = dataclasses.replace(job, steps={**job.steps, task.id: step})
+            before = job.without(task.source_trigger_id)
+            found[key] = dataclasses.replace(job, steps={**before, task.id: step})
     return found
 
 

@@ -15,9 +15,17 @@ from tests.web.conftest import Web
 REPO = Path(__file__).parents[2]
 PAGE = REPO / "webui" / "js"
 TAG = re.compile(r"@(?:param|returns|type|property|typedef) (\{[^{}]*(?:\{[^{}]*\}[^{}]*)*\})")
-OWN = re.compile(r"@typedef [^@]*?\}(?:\n \*)? *(\w+)\b|\bclass (\w+)")
+OWN = re.compile(r"@typedef [^@]*?\}(?:\n \*)? *(\w+)\b|\b(?:class|type|interface) (\w+)")
 BROWSER = {
-    *("Element", "Event", "HTMLElement", "HTMLFormElement", "KeyboardEvent", "MouseEvent"),
+    *(
+        "Element",
+        "Event",
+        "HTMLElement",
+        "HTMLFormElement",
+        "KeyboardEvent",
+        "PointerEvent",
+        "MouseEvent",
+    ),
     *("HTMLDialogElement", "HTMLLinkElement", "SubmitEvent"),
     *("Exclude", "Extract", "Map", "NonNullable", "Omit", "Partial", "Pick", "Promise", "Record"),
     *("ReturnType", "Set"),
@@ -44,12 +52,13 @@ def test_the_docs_are_those_of_the_api(script: ModuleType) -> None:
 
 
 def test_the_types_of_the_page_are_those_of_the_api(script: ModuleType) -> None:
-    assert script.types_js() == script.TYPES.read_text(), STALE
+    assert script.types_ts() == script.TYPES.read_text(), STALE
 
 
 def test_every_type_the_page_names_exists() -> None:
     texts = [path.read_text() for path in PAGE.rglob("*.js")]
-    own = {name for text in texts for names in OWN.findall(text) for name in names}
+    declared = [path.read_text() for path in PAGE.rglob("*.d.ts")]
+    own = {name for text in texts + declared for names in OWN.findall(text) for name in names}
     tags = "".join(re.sub(r'"[^"]*"', "", tag) for text in texts for tag in TAG.findall(text))
     named = set(re.findall(r"(?<!\.)\b[A-Z][a-z]\w+", tags))
     assert len(named) > 60

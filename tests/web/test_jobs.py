@@ -37,6 +37,7 @@ PLAN = {"seat": "planner"}
 ASKED = [{"at": at(0), "event": "queued", "id": "p", "traceId": "t", "messageId": "msg-1"}]
 PLANNED = [*ASKED, ended("p", 1, **PLAN)]
 OF_G = {"sourceTriggerId": "g"}
+STEP = {"at": at(1), "event": "trigger_created", "id": "g", "title": "last", "stepOf": "t"}
 
 
 def alive(id_: str, state: Any, role: Any = "worker", **facts: Any) -> TaskSnapshot:
@@ -70,6 +71,23 @@ def alive(id_: str, state: Any, role: Any = "worker", **facts: Any) -> TaskSnaps
             [fired("a", 1), ended("a", 2, "failed", **OF_G), fired("b", 3)],
             [alive("b", "running", source_trigger_id="g")],
             ("running", "b", ["a", "b"]),
+        ),
+        ([*PLANNED, STEP], [alive("a", "running")], ("running", "a", ["a", "g"])),
+        ([*PLANNED, STEP, ended("a", 2)], [], ("waiting", "a", ["a", "g"])),
+        (
+            [*PLANNED, STEP, ended("a", 2), fired("b", 3)],
+            [alive("b", "running", source_trigger_id="g")],
+            ("running", "b", ["a", "b"]),
+        ),
+        (
+            [*PLANNED, STEP, ended("a", 2), fired("b", 3), ended("b", 4, **OF_G)],
+            [],
+            ("done", "b", ["a", "b"]),
+        ),
+        (
+            [*PLANNED, STEP, ended("a", 2), {"event": "trigger_removed", "id": "g", "at": at(3)}],
+            [],
+            ("done", "a", ["a"]),
         ),
         ([{"at": "soon", "event": "ended"}, ended("a", 1, "?"), {"event": "slot"}], [], None),
     ],

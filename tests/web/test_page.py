@@ -106,4 +106,4 @@ def test_every_file_of_the_page_has_a_type_it_is_served_with() -> None:
         for path in folder.rglob("*")
         if path.is_file() and path.suffix not in TYPES and "vendor" not in path.parts
     }
-    assert left_out <= {"", ".sha256"}
+    assert left_out <= {"", ".sha256", ".ts"}

@@ -1,9 +1,9 @@
 // An opened task is kept fresh, whichever of stream and answer comes first.
 
 import assert from "node:assert/strict";
-import { test } from "node:test";
+import { describe, test } from "node:test";
 
-import { DetailKeeper } from "../../webui/js/pages/detail.js";
+import { DetailKeeper, OUTPUT_SHOWN, withMore } from "../../webui/js/pages/detail.js";
 import { Store } from "../../webui/js/core/store.js";
 import { settled } from "./fakes.mjs";
 
@@ -65,4 +65,50 @@ test("an answer that nothing overtook is not asked for again", async () => {
   await drawn();
   assert.equal(state(), "done");
   assert.equal(asked.length, 0);
+});
+
+test("an answer for a task that is no longer open changes nothing", async () => {
+  const { store, asked, drawn } = await page();
+  store.set({ route: { view: "tasks" } });
+  await drawn();
+  asked.shift()("done");
+  await drawn();
+  assert.equal(store.state.detail, null);
+});
+
+describe("output", () => {
+  const none = { blocks: [], dropped: 0, whole: false };
+  const event = (type, text, stream = null) => ({ type, text, stream });
+  const texts = ({ blocks }) => blocks.map((block) => block.text);
+
+  test("an unfinished line is rewritten, and goes when it ends", () => {
+    const begun = [event("output", "begun\n", "stdout"), event("line", "10%", "stdout")];
+    let output = withMore(none, begun);
+    output = withMore(output, [event("output", "oh\n", "stderr"), event("line", "20%", "stdout")]);
+    assert.deepEqual(texts(output), ["begun\n", "oh\n", "20%"]);
+    output = withMore(output, [event("output", "30%\n", "stdout")]);
+    assert.deepEqual(texts(output), ["begun\n", "oh\n", "30%\n"]);
+  });
+
+  test("of one stream flows together; what is said beside it stands apart", () => {
+    const output = withMore(none, [
+      event("started", "worker"),
+      event("output", "a\n", "stdout"),
+      event("output", "b\n", "stdout"),
+      { ...event("output", "oh\n"), data: { stream: "stderr" } },
+      event("tool", "search"),
+      event("tool", "search"),
+    ]);
+    assert.deepEqual(texts(output), ["a\nb\n", "oh\n", "search", "search"]);
+  });
+
+  test("shows the end of what is too long, unless all is wanted", () => {
+    const long = "x".repeat(OUTPUT_SHOWN);
+    const all = [event("output", "first", "stdout"), event("output", long, "stderr")];
+    const output = withMore(withMore(none, all), [event("output", "end", "stderr")]);
+    assert.deepEqual([output.dropped, output.blocks.length], [8, 1]);
+    assert.ok(output.blocks[0].text.endsWith("end"));
+    const whole = withMore({ ...none, whole: true }, all);
+    assert.deepEqual([whole.dropped, whole.blocks.length], [0, 2]);
+  });
 });

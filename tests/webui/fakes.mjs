@@ -3,16 +3,17 @@
 /** Lets every promise that is settled be heard. */
 export const settled = () => new Promise((resolve) => setImmediate(resolve));
 
+/** In the place of the real one from then on. */
 export class Clock {
   constructor() {
     this.now = 0;
     this.timers = new Map();
     this.last = 0;
-    this.later = (act, ms) => {
+    globalThis.setTimeout = (act, ms) => {
       this.timers.set(++this.last, { act, at: this.now + ms });
       return this.last;
     };
-    this.drop = (timer) => this.timers.delete(timer);
+    globalThis.clearTimeout = (timer) => this.timers.delete(timer);
   }
 
   /** Go on, firing what is due in its order; what it starts is heard in between. */

@@ -46,7 +46,7 @@ test("the home is loaded where it is shown, anew when something changed, and kep
     if (!answers.length) throw new Error("gone");
     return answers.shift();
   };
-  const keeper = new HomeKeeper(store, { home }, clock);
+  const keeper = new HomeKeeper(store, { home });
   store.onChange((state, before) => keeper.onChange(state, before));
   store.set({ session: "in", wide: false, route: { view: "chat" } });
   assert.equal(asked, 0);

@@ -5,13 +5,14 @@ import { test } from "node:test";
 
 import { jobGroups, totalOf } from "../../webui/js/core/jobs.js";
 import { initialState, reduce } from "../../webui/js/core/state.js";
+import { Store } from "../../webui/js/core/store.js";
 import { JobsKeeper } from "../../webui/js/pages/jobs.js";
 import { Clock } from "./fakes.mjs";
 
 const job = (id, state = "done", more = {}) => ({ id, title: id, state, kind: "request", askedAt: id, ...more });
 const page = (jobs, before = null) => ({ jobs, before, totals: { done: 1000, running: 2, asked: 1 } });
 const load = (state, jobs, more = {}) =>
-  reduce(state, { type: "jobsPage", page: page(jobs), next: false, asked: state.list, ...more });
+  reduce(state, { type: "jobsPage", page: page(jobs), next: false, filter: state.list, ...more });
 const hear = (state, id, jobNow, task = { id: "t", traceId: id }) =>
   reduce(state, { type: "change", change: { kind: "task", task, job: jobNow, totals: { done: 1 } } });
 const listed = (state) => Object.values(jobGroups(state)).map((group) => group.map((one) => one.id));
@@ -40,10 +41,10 @@ test("an event moves a job, and takes one away that came to nothing", () => {
 
 test("a filter asks anew, shows only what fits, and takes no late answer", () => {
   let state = load(initialState(), [job("apple pie")]);
-  const asked = state.list;
+  const filter = state.list;
   state = reduce(state, { type: "jobsFilter", values: { q: "Pie a", chip: "failed" } });
   assert.deepEqual([state.list.load, state.list.ids], ["idle", []]);
-  assert.equal(load(state, [job("x")], { asked }), state);
+  assert.equal(load(state, [job("x")], { filter }), state);
   for (const one of [job("apple pie", "failed"), job("apple", "failed"), job("a pie", "done")]) {
     state = hear(state, one.id, one);
   }
@@ -52,20 +53,21 @@ test("a filter asks anew, shows only what fits, and takes no late answer", () =>
 
 test("the keeper loads what the filter says, and follows what runs on a card", async () => {
   const clock = new Clock();
+  globalThis.document = { hidden: false };
   const calls = [];
-  const store = { state: { ...initialState(), session: "in", load: "ready" } };
+  const store = new Store(() => {});
+  store.set({ session: "in", load: "ready" });
   const before = initialState();
   const api = {
     jobs: async (values) => (calls.push(values), page([job("a")], "next")),
     job: async (id) => (calls.push(id), job(id, "running", { messageId: "m", tail: "step" })),
   };
-  const keeper = new JobsKeeper(store, api, { ...clock, hidden: () => false });
-  store.dispatch = (action) => (store.state = reduce(store.state, action));
+  const keeper = new JobsKeeper(store, api);
   keeper.onChange(store.state, before);
   await clock.pass(300);
   await keeper.load(true);
   assert.deepEqual(calls, [{ q: "", before: null }, { q: "", before: "next" }]);
-  store.dispatch({ type: "job", job: job("r", "running", { messageId: "m" }) });
+  store.patch("jobs", { r: job("r", "running", { messageId: "m" }) });
   keeper.onChange(store.state, store.state);
   await clock.pass(2000);
   assert.equal(store.state.jobs.r.tail, "step");

@@ -17,27 +17,19 @@ beforeEach(() => {
   polls = [];
   answers = [];
   hidden = false;
-  const poll = async (since) => {
+  const changes = async (since) => {
     polls.push(since);
     const answer = answers.shift() ?? { cursor: since, reset: false, events: [] };
     if (answer instanceof Error) throw answer;
     return answer;
   };
-  link = new Link(
-    {
-      open: (since) => new FakeSource(since),
-      poll,
-      later: clock.later,
-      drop: clock.drop,
-      hidden: () => hidden,
-    },
-    {
-      changes: (changes) => heard.changes.push(...changes.map((change) => change.task.id)),
-      reset: () => (heard.resets += 1),
-      connection: (connection) => heard.connections.push(connection),
-      signedOut: () => (heard.signedOut += 1),
-    },
-  );
+  const session = {
+    onChanges: (changes) => heard.changes.push(...changes.map((change) => change.task.id)),
+    onConnection: (connection) => heard.connections.push(connection),
+    load: () => (heard.resets += 1),
+    signOutHere: () => (heard.signedOut += 1),
+  };
+  link = new Link({ stream: (since) => since, changes }, session, () => hidden, FakeSource);
 });
 
 const unreachable = () => Object.assign(new Error("unreachable"), { status: 0 });

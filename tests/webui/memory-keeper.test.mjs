@@ -3,13 +3,8 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 
-import { ApiError } from "../../webui/js/core/api.js";
-import {
-  MemoryActions,
-  MemoryKeeper,
-  REFRESH_MS,
-  REST_MS,
-} from "../../webui/js/pages/memory-keeper.js";
+import { ApiError, words } from "../../webui/js/core/api.js";
+import { MemoryActions, REFRESH_MS, REST_MS } from "../../webui/js/pages/memory-keeper.js";
 import { Store } from "../../webui/js/core/store.js";
 import { Clock, settled } from "./fakes.mjs";
 
@@ -51,9 +46,7 @@ function page(answers = {}, kept = {}) {
     ]),
   );
   const store = new Store((draw) => queueMicrotask(draw));
-  const keeper = new MemoryKeeper(store, api, {
-    later: clock.later,
-    drop: clock.drop,
+  const ports = {
     read: (key) => kept[key] ?? null,
     keep: (key, value) => {
       if (kept.full) return false;
@@ -61,24 +54,24 @@ function page(answers = {}, kept = {}) {
       else delete kept[key];
       return true;
     },
-  });
-  store.onChange((state, before) => keeper.onChange(state, before));
+  };
   const around = {
     go: (route) => went.push(route),
     notify: (text) => told.push(text),
-    signOut: () => went.push("out"),
+    why: words,
     focus: (selector) => focused.push(selector),
     showMessage: (id) => went.push(`message ${id}`),
     loadOlder: async () => answers.older?.(store),
   };
-  const act = new MemoryActions(store, api, around, keeper);
+  const act = new MemoryActions(store, api, around, ports);
+  store.onChange((state, before) => act.onChange(state, before));
   const open = async (route) => {
     store.set({ session: "in", route });
     await settled();
     await settled();
   };
   const calls = (name) => asked.filter(([one]) => one === name);
-  return { clock, asked, went, told, focused, store, act, answers, kept, open, calls, keeper };
+  return { clock, asked, went, told, focused, store, act, answers, kept, open, calls };
 }
 
 const EDIT = { view: "noteEdit", path: PATH };
@@ -115,10 +108,10 @@ describe("the list", () => {
     await there.open({ view: "memory" });
     assert.equal(there.store.state.memory.load, "failed");
     there.answers.memory = { files: [file("a")], index: null };
-    await there.keeper.list.load();
+    await there.act.list.load();
     assert.equal(there.store.state.memory.load, "ready");
     there.answers.memory = new ApiError(0, "");
-    await there.keeper.list.load();
+    await there.act.list.load();
     assert.equal(there.store.state.memory.load, "ready");
     assert.equal(there.store.state.memory.files.length, 1);
   });
@@ -282,8 +275,6 @@ describe("a file that changed meanwhile", () => {
     assert.equal(form(there).conflict.current.text, "theirs");
     assert.equal(form(there).text, "mine");
     assert.deepEqual(focused, ["#note-conflict"]);
-    act.toggleOther(PATH);
-    assert.equal(form(there).conflict.shown, true);
     answers.saveNote = (path, { text }) => file(text);
     await act.overwrite(PATH);
     assert.deepEqual(calls("saveNote").at(-1)[2], { text: "mine", hash: "hash of theirs" });
@@ -296,7 +287,7 @@ describe("a file that changed meanwhile", () => {
     await open(EDIT);
     act.edit(PATH, { text: "mine" });
     await act.save(PATH);
-    act.takeOther(PATH);
+    act.startFrom(PATH, form(there).conflict.current);
     const { text, conflict, base } = form(there);
     assert.deepEqual([text, conflict, base.hash], ["theirs", null, "hash of theirs"]);
   });
@@ -329,7 +320,7 @@ describe("what is typed", () => {
     await there.open(EDIT);
     assert.deepEqual([form(there).text, form(there).restored], ["a and mine", true]);
     assert.equal(form(there).conflict, null);
-    there.act.dropRestored(PATH);
+    there.act.startFrom(PATH, form(there).base);
     await settled();
     assert.equal(form(there).text, "a");
     assert.deepEqual(there.kept, {});
@@ -340,7 +331,7 @@ describe("what is typed", () => {
     await there.open(EDIT);
     assert.equal(form(there).text, "a and mine");
     assert.equal(form(there).conflict.current.text, "b");
-    there.act.dropRestored(PATH);
+    there.act.startFrom(PATH, form(there).conflict.current);
     assert.deepEqual([form(there).text, form(there).conflict], ["b", null]);
   });
 
@@ -364,10 +355,10 @@ describe("what is typed", () => {
     there.act.edit(PATH, { text: "mine" });
     there.act.cancel(PATH);
     assert.equal(there.store.state.confirming, "note");
-    there.act.keepTyping();
+    there.act.confirm("", "#note-text");
     assert.equal(form(there).text, "mine");
     there.act.cancel(PATH);
-    there.act.discard(PATH);
+    there.act.close(PATH);
     assert.deepEqual(there.went, [READ]);
     await there.open(READ);
     assert.deepEqual([there.store.state.notes, there.kept], [{}, {}]);
@@ -427,10 +418,9 @@ describe("the backlog", () => {
       ["changeBacklog", { action: "add", item: "item 0" }],
     ]);
     assert.deepEqual([store.state.backlog.draft, store.state.backlog.items.length], ["", 1]);
-    await act.tick("item 0", false);
+    await act.changeItem("undone", "item 0");
     assert.equal(calls("changeBacklog").at(-1)[1].action, "undone");
-    act.askRemoval("item 0");
-    assert.equal(store.state.confirming, "backlog item 0");
+    act.confirm("backlog item 0", "#backlog-keep");
     await act.removeItem("item 0");
     assert.equal(calls("changeBacklog").at(-1)[1].action, "remove");
     assert.equal(store.state.confirming, "");

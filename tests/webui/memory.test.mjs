@@ -4,7 +4,6 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 
 import {
-  groupsOf,
   isDirty,
   isNotePath,
   lettersOf,
@@ -25,25 +24,6 @@ import { dateName, fileSize, monthName } from "../../webui/js/core/time.js";
 const hit = (more) => ({ source: "memory.md", kind: "memory", line: 3, ...more });
 
 describe("files", () => {
-  test("stand in groups, each in the server's order", () => {
-    const files = [
-      ["memory.md", "longTerm"],
-      ["memory/b.md", "raw"],
-      ["memory/summary/2026-01.md", "month"],
-      ["memory/a.md", "raw"],
-      ["memory/summary/2026-01-02.md", "day"],
-      ["docs/x.md", "docs"],
-    ].map(([path, kind]) => ({ path, kind }));
-    const groups = groupsOf(files);
-    const names = Object.entries(groups).map(([name, all]) => [name, all.map((one) => one.path)]);
-    assert.deepEqual(names, [
-      ["longTerm", ["memory.md"]],
-      ["days", ["memory/b.md", "memory/a.md"]],
-      ["summaries", ["memory/summary/2026-01.md", "memory/summary/2026-01-02.md"]],
-      ["docs", ["docs/x.md"]],
-    ]);
-  });
-
   test("are named by a path that stays inside", () => {
     for (const path of ["memory.md", "memory/2026-01-28-a.md", "docs/a b/中文.MD"]) {
       assert.ok(isNotePath(path), path);

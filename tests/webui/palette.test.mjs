@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { Attention } from "../../webui/js/core/attention.js";
+import { countUnread, markUnread } from "../../webui/js/core/attention.js";
 import { paletteItems } from "../../webui/js/core/palette.js";
 import { initialState } from "../../webui/js/core/state.js";
 
@@ -28,16 +28,14 @@ test("the palette finds places, triggers and tasks by their words, and ends in t
 });
 
 test("a hidden page counts what comes and shows what is urgent", () => {
-  let hidden = true;
-  const marks = [];
   const shown = [];
-  const attention = new Attention({
-    hidden: () => hidden,
-    mark: (unread) => marks.push(unread),
-    show: (_title, text) => shown.push(text),
-  });
+  globalThis.document = { hidden: true, title: "", querySelector: () => ({ href: "favicon.svg" }) };
+  globalThis.Notification = function (_title, { body }) {
+    shown.push(body);
+  };
   const before = loaded({ messages: [message("m0")] });
   const after = loaded({
+    notifying: true,
     messages: [
       message("m0"),
       message("m1"),
@@ -49,11 +47,11 @@ test("a hidden page counts what comes and shows what is urgent", () => {
     tasks: { a: { state: "failed" }, b: { state: "done" } },
     question: { questionId: "q1", question: "Which one?" },
   });
-  attention.onChange(after, before);
-  assert.deepEqual(marks, [5]);
+  countUnread(after, before);
+  assert.equal(document.title, "(5) mimikit");
   assert.deepEqual(shown, ["Which one?", "tea", "broke"]);
-  attention.seen();
-  hidden = false;
-  attention.onChange(loaded({ messages: [...after.messages, message("m6")] }), after);
-  assert.deepEqual(marks, [5, 0]);
+  markUnread(0);
+  document.hidden = false;
+  countUnread(loaded({ messages: [...after.messages, message("m6")] }), after);
+  assert.equal(document.title, "mimikit");
 });

@@ -4,7 +4,6 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 
 import { DRAFT_GRACE_MS, initialState, reduce } from "../../webui/js/core/state.js";
-import { OUTPUT_SHOWN } from "../../webui/js/pages/detail.js";
 
 const NOW = Date.parse("2026-11-21T12:00:00.000Z");
 const at = (seconds = 0) => new Date(NOW + seconds * 1000).toISOString();
@@ -268,9 +267,8 @@ describe("tasks and triggers", () => {
 
   test("a change of the opened task, or of one it belongs with, is seen in its detail", () => {
     let state = loaded();
-    state = reduce(state, { type: "detailOpened", id: "a" });
-    const answer = { task: task("a", { traceId: "t" }), trace: [task("a", { traceId: "t" })] };
-    state = reduce(state, { type: "detailLoaded", id: "a", answer });
+    const own = task("a", { traceId: "t" });
+    state = { ...state, detail: { id: "a", task: own, trace: [own] } };
     state = hear(
       state,
       { kind: "task", task: task("a", { traceId: "t", state: "running" }) },
@@ -279,57 +277,6 @@ describe("tasks and triggers", () => {
     );
     assert.equal(state.detail.task.state, "running");
     assert.deepEqual(ids(state.detail.trace), ["a", "b"]);
-  });
-
-  test("an answer for a task that is no longer open changes nothing", () => {
-    const state = reduce(loaded(), { type: "detailOpened", id: "a" });
-    const late = reduce(state, { type: "detailLoaded", id: "b", answer: { task: task("b") } });
-    assert.equal(late, state);
-    assert.equal(reduce(state, { type: "output", id: "b", load: "idle" }), state);
-  });
-});
-
-describe("output", () => {
-  const open = () => reduce(loaded(), { type: "detailOpened", id: "a" });
-  const event = (type, text, stream = null) => ({ at: at(), type, text, stream });
-  const put = (state, events, more = {}) =>
-    reduce(state, { type: "output", id: "a", load: "idle", events, offset: "1", ...more });
-
-  test("an unfinished line is rewritten, and goes when it ends", () => {
-    let state = put(open(), [event("output", "begun\n", "stdout"), event("line", "10%", "stdout")]);
-    state = put(state, [event("output", "oh\n", "stderr"), event("line", "20%", "stdout")]);
-    const texts = () => state.detail.output.blocks.map((block) => block.text);
-    assert.deepEqual(texts(), ["begun\n", "oh\n", "20%"]);
-    state = put(state, [event("output", "30%\n", "stdout")]);
-    assert.deepEqual(texts(), ["begun\n", "oh\n", "30%\n"]);
-  });
-
-  test("of one stream flows together; what is said beside it stands apart", () => {
-    const state = put(open(), [
-      event("started", "worker"),
-      event("output", "a\n", "stdout"),
-      event("output", "b\n", "stdout"),
-      { ...event("output", "oh\n"), data: { stream: "stderr" } },
-      event("tool", "search"),
-      event("tool", "search"),
-    ]);
-    const blocks = state.detail.output.blocks.map((block) => block.text);
-    assert.deepEqual(blocks, ["a\nb\n", "oh\n", "search", "search"]);
-  });
-
-  test("shows the end of what is too long", () => {
-    const long = "x".repeat(OUTPUT_SHOWN);
-    let state = put(open(), [event("output", "first", "stdout"), event("output", long, "stderr")]);
-    state = put(state, [event("output", "end", "stderr")], { ended: true });
-    const { blocks, dropped, ended } = state.detail.output;
-    assert.equal(dropped, 8);
-    assert.equal(blocks.length, 1);
-    assert.ok(blocks[0].text.endsWith("end"));
-    assert.equal(ended, true);
-    state = reduce(state, { type: "wholeOutput" });
-    assert.deepEqual([state.detail.output.offset, state.detail.output.blocks.length], [null, 0]);
-    state = put(state, [event("output", "first", "stdout"), event("output", long, "stderr")]);
-    assert.deepEqual([state.detail.output.dropped, state.detail.output.blocks.length], [0, 2]);
   });
 });
 

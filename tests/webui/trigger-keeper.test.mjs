@@ -46,11 +46,7 @@ function page(answers = {}) {
     ]),
   );
   const store = new Store((draw) => queueMicrotask(draw));
-  const keeper = new TriggerKeeper(store, api, {
-    later: clock.later,
-    drop: clock.drop,
-    zone: () => ZONE,
-  });
+  const keeper = new TriggerKeeper(store, api, { zone: () => ZONE });
   store.onChange((state, before) => keeper.onChange(state, before));
   const forms = new FormActions(store, api, {
     zone: () => ZONE,

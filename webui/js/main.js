@@ -1,31 +1,13 @@
 /** Starts the page: makes the parts, joins them, draws. */
 
-import { Attention, newMessages } from "./core/attention.js";
-import { Actions, ownZone } from "./core/actions.js";
+import { Actions } from "./core/actions.js";
 import { connect } from "./core/api.js";
+import { countUnread, markUnread, newMessages } from "./core/attention.js";
 import { copyText } from "./core/copy.js";
-import { DetailKeeper } from "./pages/detail.js";
-import { EventStream } from "./core/event-stream.js";
+import { flash } from "./core/focus.js";
 import { render } from "./core/html.js";
 import { loadLanguage, pickLanguage, t } from "./core/i18n.js";
-import { HomeKeeper } from "./pages/home-keeper.js";
-import { JobsKeeper } from "./pages/jobs.js";
-import { Link } from "./core/link.js";
-import { MemoryKeeper } from "./pages/memory-keeper.js";
-import { TriggerKeeper } from "./pages/trigger-keeper.js";
-import { UsageKeeper } from "./pages/usage.js";
-import {
-  applyTheme,
-  readDraft,
-  readOutbox,
-  readPref,
-  SESSION_KEY,
-  sessionKey,
-  tabId,
-  writeDraft,
-  writeOutbox,
-  writePref,
-} from "./core/prefs.js";
+import * as prefs from "./core/prefs.js";
 import { blockAt } from "./core/reading.js";
 import { above, loginCode, routeOf } from "./core/route.js";
 import { ScrollKeeper } from "./core/scroll.js";
@@ -40,73 +22,18 @@ const TICK_MS = 1000;
 const LONG_PRESS_MS = 500;
 /** When nothing goes on, the ages on the page are drawn anew this often. */
 const QUIET_TICK_MS = 15_000;
-/** What is not drawn by then is not waited for any more. */
-const PATIENCE_MS = 5000;
 /** A clock that jumped so far: the machine slept. */
 const SLEPT_MS = 30_000;
+const FIELDS = "input, select, textarea, [contenteditable]";
 
 const root = /** @type {HTMLElement} */ (document.getElementById("app"));
-const iconLink = /** @type {HTMLLinkElement} */ (document.querySelector("link[rel=icon]"));
 const announcer = /** @type {HTMLElement} */ (document.getElementById("announcer"));
 const wide = matchMedia("(min-width: 1000px)");
 
-const tab = tabId();
-const api = connect(tab, sessionKey);
+const api = connect(prefs.tabId(), prefs.sessionKey);
 const store = new Store(drawSoon);
 const session = new Session(store, api);
-const timers = {
-  later: (/** @type {() => void} */ act, /** @type {number} */ ms) => setTimeout(act, ms),
-  drop: (/** @type {any} */ timer) => clearTimeout(timer),
-};
-const keepers = {
-  detail: new DetailKeeper(store, api),
-  jobs: new JobsKeeper(store, api, { ...timers, hidden: () => document.hidden }),
-  trigger: new TriggerKeeper(store, api, { ...timers, zone: ownZone }),
-  memory: new MemoryKeeper(store, api, { ...timers, read: readPref, keep: writePref }),
-  usage: new UsageKeeper(store, api, timers),
-  home: new HomeKeeper(store, api, timers),
-};
-/** @type {ScrollKeeper | null} */
-let keeper = null;
-/**
- * What is waited for until it is drawn, which may be late, and what is done with it then.
- *
- * @type {{selector: string, meet: (place: HTMLElement) => void, until: number} | null}
- */
-let awaited = null;
-
-const hands = {
-  toBottom: () => keeper?.toBottom(!matchMedia("(prefers-reduced-motion: reduce)").matches),
-  focusComposer: () => setTimeout(() => document.getElementById("composer")?.focus()),
-  showMessage,
-  focus: focusSoon,
-};
-const actions = new Actions(store, api, session, hands, keepers, timers);
-
-const lines = {
-  ...timers,
-  open: (/** @type {string} */ since) => new EventStream(api.stream(since), api.headers),
-  poll: api.changes,
-  hidden: () => document.hidden && !store.state.notifying, // else nothing could be shown
-};
-const link = new Link(lines, session.hearers());
-session.follow(link);
-
-const attention = new Attention({
-  hidden: () => document.hidden,
-  mark: markUnread,
-  show: (title, body, tag) => {
-    if (!store.state.notifying) return;
-    const shown = new Notification(title, { body, tag, icon: iconLink.href });
-    shown.onclick = () => window.focus();
-  },
-});
-
-/** @param {number} unread  What came while the page was hidden. */
-function markUnread(unread) {
-  document.title = unread ? `(${unread > 99 ? "99+" : unread}) mimikit` : "mimikit";
-  iconLink.href = iconLink.href.replace(/favicon.*$/, unread ? "favicon-unread.svg" : "favicon.svg");
-}
+const actions = new Actions(store, api, session);
 
 /** A hidden page gets no frames, and must still keep its state and its title right. */
 function drawSoon(/** @type {() => void} */ draw) {
@@ -115,38 +42,31 @@ function drawSoon(/** @type {() => void} */ draw) {
 }
 
 store.onChange((state, before) => {
-  for (const one of [...Object.values(keepers), actions.engines]) one.onChange(state, before);
+  for (const one of [...Object.values(actions.keepers), actions.memory, actions.engines]) one.onChange(state, before);
   draw(state, before);
   keepDrafts(state, before);
   announce(state, before);
-  attention.onChange(state, before);
+  countUnread(state, before);
 });
 
 /** @param {State} state @param {State} before */
 function draw(state, before) {
-  keeper?.before();
+  actions.scroll?.before();
   render(appView(store.state, actions), root);
   const scroller = document.getElementById("scroll");
-  if (!scroller) keeper = null;
-  else if (keeper?.scroller !== scroller) keeper = makeKeeper(scroller);
-  keeper?.after();
+  if (actions.scroll?.scroller !== scroller) {
+    actions.scroll = scroller && new ScrollKeeper(scroller, store, onNearTop);
+  }
+  actions.scroll?.after();
   growComposer();
   followOutput();
   if (state.route !== before.route) focusPlace(state, before);
-  meetAwaited();
   showLine(state);
 }
 
-/** @param {HTMLElement} scroller */
-function makeKeeper(scroller) {
-  store.dispatch({ type: "following", following: true });
-  return new ScrollKeeper(scroller, () => document.getElementById("timeline"), {
-    following: (following) => store.dispatch({ type: "following", following }),
-    nearTop: () => {
-      const { before, older, load } = store.state;
-      if (before && older === "idle" && load === "ready") void actions.loadOlder();
-    },
-  });
+function onNearTop() {
+  const { older, load } = store.state;
+  if (older === "idle" && load === "ready") void actions.loadOlder();
 }
 
 /** The field is as tall as its text; browsers that can do this by style do it by style. */
@@ -193,31 +113,7 @@ function showLine({ route, note }) {
   block.tabIndex = -1;
   block.focus({ preventScroll: true });
   const next = block.classList.contains("said") ? block.nextElementSibling : null;
-  const found = next ?? block; // of a message, what was said
-  found.classList.add("is-found");
-  setTimeout(() => found.classList.remove("is-found"), 2500);
-}
-
-/** @param {string} selector  Focus what is there once the page is drawn. */
-function focusSoon(selector) {
-  onceDrawn(selector, (place) => place.focus());
-}
-
-/** @param {string} selector @param {(place: HTMLElement) => void} meet */
-function onceDrawn(selector, meet) {
-  setTimeout(() => {
-    awaited = { selector, meet, until: performance.now() + PATIENCE_MS };
-    meetAwaited();
-  }, 50);
-}
-
-function meetAwaited() {
-  if (!awaited) return;
-  const { selector, meet, until } = awaited;
-  const place = root.querySelector(selector);
-  if (!place && performance.now() < until) return;
-  awaited = null;
-  if (place instanceof HTMLElement) meet(place);
+  flash(next ?? block, "is-found", 2500); // of a message, what was said
 }
 
 /** Going somewhere moves the focus there; coming back, to where one left. */
@@ -246,21 +142,11 @@ function leftRow(from, to) {
   return task || trigger ? `[data-${from.view}="${CSS.escape(from.id)}"] a` : "";
 }
 
-/** @param {string} id a message, shown in the chat */
-function showMessage(id) {
-  if (!store.state.wide) actions.go({ view: "chat" });
-  onceDrawn(`#${CSS.escape(`m-${id}`)}`, (element) => {
-    keeper?.show(element);
-    element.classList.add("is-shown");
-    setTimeout(() => element.classList.remove("is-shown"), 2000);
-  });
-}
-
 /** @param {State} state @param {State} before */
 function keepDrafts(state, before) {
-  if (state.draft !== before.draft) writeDraft(state.draft);
+  if (state.draft !== before.draft) prefs.writeDraft(state.draft);
   if (state.outbox !== before.outbox) {
-    writeOutbox(state.outbox.filter((item) => item.state !== "accepted"));
+    prefs.writeOutbox(state.outbox.filter((item) => item.state !== "accepted"));
   }
 }
 
@@ -282,7 +168,7 @@ setInterval(() => {
   const now = Date.now();
   const slept = now - lastTick > SLEPT_MS;
   lastTick = now;
-  if (slept && !document.hidden) link.nudge();
+  if (slept && !document.hidden) session.link.nudge();
   if (document.hidden) return;
   const { state } = store;
   const ticking = live(state) || state.turn || state.question;
@@ -297,25 +183,22 @@ function tick() {
 // --- the browser's events
 
 document.addEventListener("visibilitychange", () => {
-  link.look();
+  session.link.look();
   if (document.hidden) return;
-  attention.seen();
+  markUnread(0);
   tick();
 });
-addEventListener("online", () => link.nudge());
+addEventListener("online", () => session.link.nudge());
 addEventListener("offline", () => store.set({ connection: "offline" }));
 addEventListener("storage", ({ key, newValue }) => {
-  if (key === SESSION_KEY) session.onKey(Boolean(newValue)); // another tab wrote it
+  if (key === prefs.SESSION_KEY) session.onKey(Boolean(newValue)); // another tab wrote it
 });
 addEventListener("hashchange", () => {
   takeHash();
   const { panel, route } = store.state;
   if (panel === "closed" && route.view !== "chat") store.set({ panel: "side" }); // a link led there
 });
-addEventListener("pagehide", () => {
-  keepDrafts(store.state, { ...store.state, draft: "\0" });
-  keepers.memory.keepDrafts(store.state, null);
-});
+addEventListener("pagehide", () => keepDrafts(store.state, { ...store.state, draft: "\0" }));
 addEventListener("pageshow", (event) => {
   if (event.persisted) void session.load(); // back from the browser's cache, long after
 });
@@ -358,9 +241,9 @@ document.addEventListener("keydown", (event) => {
   if (document.querySelector(":popover-open, dialog[open]")) return; // the browser closes it
   const { route, confirming, wide: isWide, memory: found } = store.state;
   const up = above(route);
-  if (confirming === "note") actions.memory.keepTyping();
-  else if (confirming.startsWith("backlog ")) actions.memory.keepItem();
-  else if (confirming) actions.confirmRemoval("");
+  if (confirming === "note") actions.memory.confirm("", "#note-text");
+  else if (confirming.startsWith("backlog ")) actions.memory.confirm("", "#backlog-item");
+  else if (confirming) store.set({ confirming: "" });
   else if (route.view === "memory" && found.query) actions.memory.clear();
   else if (up && !typing(event)) actions.go(up);
   else if (route.view !== "chat" && !isWide) actions.go({ view: "chat" });
@@ -378,8 +261,6 @@ document.addEventListener("keydown", (event) => {
   else if (event.key === "?") actions.showKeys();
   else actions.goSearch();
 });
-
-const FIELDS = "input, select, textarea, [contenteditable]";
 
 /** @param {KeyboardEvent} event  Escape in a field closes what the field has opened, no more. */
 function typing({ target }) {
@@ -409,24 +290,24 @@ function takeHash() {
 // --- begin
 
 async function begin() {
-  const chosen = readPref("language");
+  const chosen = prefs.readPref("language");
   const language = chosen === "en" || chosen === "zh" ? chosen : pickLanguage(navigator.languages);
-  const stored = readPref("theme");
+  const stored = prefs.readPref("theme");
   const theme = stored === "light" || stored === "dark" ? stored : "system";
-  applyTheme(theme);
+  prefs.applyTheme(theme);
   applyPanelWidth();
-  const laid = readPref("panel");
+  const laid = prefs.readPref("panel");
   const panel = laid === "closed" || laid === "page" ? laid : "side";
   await loadLanguage(language);
-  const unsent = readOutbox();
+  const unsent = prefs.readOutbox();
   store.set({
     language,
     theme,
     panel,
     roomy: wide.matches,
     wide: wide.matches && panel !== "page",
-    notifying: readPref("notify") === "on" && globalThis.Notification?.permission === "granted",
-    draft: readDraft(),
+    notifying: prefs.readPref("notify") === "on" && globalThis.Notification?.permission === "granted",
+    draft: prefs.readDraft(),
     outbox: unsent.map((item) => ({ ...item, state: "failed", error: t("delivery.reloaded") })),
     now: Date.now(),
   });

@@ -1,34 +1,23 @@
 /** What the user can do. Views call these; each ends in a new state or in words about why not. */
 
+import { DetailKeeper } from "../pages/detail.js";
 import { EngineActions } from "../pages/engines.js";
+import { HomeKeeper } from "../pages/home-keeper.js";
+import { JobsKeeper } from "../pages/jobs.js";
 import { MemoryActions } from "../pages/memory-keeper.js";
-import { FormActions } from "../pages/trigger-keeper.js";
+import { FormActions, TriggerKeeper } from "../pages/trigger-keeper.js";
+import { UsageKeeper } from "../pages/usage.js";
 import { words } from "./api.js";
 import { copyText } from "./copy.js";
+import { flash, focusSoon, onceDrawn } from "./focus.js";
 import { loadLanguage, t } from "./i18n.js";
 import { newId } from "./ids.js";
-import { applyTheme, writePref } from "./prefs.js";
+import { applyTheme, readPref, writePref } from "./prefs.js";
 import { hashOf } from "./route.js";
 import { live } from "./select.js";
 
-/**
- * @typedef {object} Hands what the page itself does for an action
- * @property {() => void} toBottom
- * @property {() => void} focusComposer
- * @property {(messageId: string) => void} showMessage
- * @property {(selector: string) => void} focus
- *
- * @typedef {object} Keepers what keeps each page fresh
- * @property {import("../pages/detail.js").DetailKeeper} detail
- * @property {import("../pages/jobs.js").JobsKeeper} jobs
- * @property {import("../pages/trigger-keeper.js").TriggerKeeper} trigger
- * @property {import("../pages/memory-keeper.js").MemoryKeeper} memory
- * @property {import("../pages/usage.js").UsageKeeper} usage
- * @property {import("../pages/home-keeper.js").HomeKeeper} home
- */
-
 /** A message that could not be handed over is tried again after these, then given back. */
-const TRIES_MS = [0, 700, 2000];
+const RETRY_MS = [700, 2000];
 const NOTICE_MS = 7000;
 const ERROR_MS = 14_000;
 const MAX_TEXT = 200_000;
@@ -37,37 +26,33 @@ const MAX_TEXT = 200_000;
 export const ownZone = () => Intl.DateTimeFormat().resolvedOptions().timeZone;
 
 export class Actions {
-  /**
-   * @param {Store} store
-   * @param {Api} api
-   * @param {import("./session.js").Session} session
-   * @param {Hands} hands
-   * @param {Keepers} keepers
-   * @param {import("./resource.js").Timers} timers
-   */
-  constructor(store, api, session, hands, keepers, timers) {
+  focus = focusSoon;
+  zone = ownZone;
+  /** @type {import("./scroll.js").ScrollKeeper | null} of the conversation, while it is drawn */
+  scroll = null;
+  notices = 0;
+  /** @type {Promise<void>} */
+  olderLoaded = Promise.resolve();
+
+  /** @param {Store} store @param {Api} api @param {import("./session.js").Session} session */
+  constructor(store, api, session) {
     this.store = store;
     this.api = api;
     this.session = session;
-    this.hands = hands;
-    this.keepers = keepers;
-    this.zone = ownZone;
-    this.focus = hands.focus;
-    this.showMessage = hands.showMessage;
-    this.notices = 0;
+    /** What keeps each page fresh. */
+    this.keepers = {
+      detail: new DetailKeeper(store, api),
+      jobs: new JobsKeeper(store, api),
+      trigger: new TriggerKeeper(store, api, { zone: ownZone }),
+      usage: new UsageKeeper(store, api),
+      home: new HomeKeeper(store, api),
+    };
     this.forms = new FormActions(store, api, this);
-    this.memory = new MemoryActions(store, api, this, keepers.memory);
-    this.engines = new EngineActions(store, api, this, timers);
-    /** @type {Promise<void>} */
-    this.olderComes = Promise.resolve();
+    this.memory = new MemoryActions(store, api, this, { read: readPref, keep: writePref });
+    this.engines = new EngineActions(store, api, this);
   }
 
   // --- talking
-
-  /** @param {string} text */
-  setDraft(text) {
-    this.store.set({ draft: text });
-  }
 
   send() {
     const text = this.store.state.draft.trim();
@@ -92,7 +77,7 @@ export class Actions {
     /** @type {OutboxItem} */
     const item = { ...what, id, createdAt, state: "sending" };
     this.store.dispatch({ type: "queueOut", item });
-    this.hands.toBottom();
+    this.scroll?.toBottom();
     void this.deliver(item);
   }
 
@@ -104,50 +89,37 @@ export class Actions {
     void this.deliver(item);
   }
 
-  /** @param {string} id */
-  takeBack(id) {
-    const item = this.store.state.outbox.find((one) => one.id === id);
-    if (!item) return;
+  /** @param {Message} message  One that was not sent. */
+  takeBack({ id, text }) {
     this.store.dispatch({ type: "outGone", id });
-    this.editText(item.text);
+    this.editText(text);
   }
 
   /** @param {string} id */
   discard(id) {
     this.store.dispatch({ type: "outGone", id });
-    this.hands.focusComposer();
+    this.focusComposer();
   }
 
-  /** @private @param {OutboxItem} item */
-  async deliver(item) {
+  /** @private @param {OutboxItem} item @param {number[]} [waits] before the tries @returns {Promise<void>} */
+  async deliver(item, [wait, ...waits] = RETRY_MS) {
     try {
-      await this.tryHard(() => this.handOver(item));
+      await this.handOver(item);
       this.store.dispatch({ type: "outState", id: item.id, state: "accepted" });
     } catch (error) {
+      if (/** @type {any} */ (error)?.passing && wait) {
+        await new Promise((resolve) => setTimeout(resolve, wait));
+        return this.deliver(item, waits);
+      }
       this.undelivered(item, error);
     }
     if (item.kind === "answer") this.store.set({ answering: { busy: false, error: "" } });
   }
 
   /** @private @param {OutboxItem} item */
-  handOver(item) {
-    const { id, text, questionId } = item;
-    if (item.kind === "answer" && questionId) return this.api.answer({ id, questionId, text });
+  handOver({ kind, id, text, questionId }) {
+    if (kind === "answer" && questionId) return this.api.answer({ id, questionId, text });
     return this.api.input({ id, text, timezone: ownZone(), locale: navigator.language });
-  }
-
-  /** @private @param {() => Promise<unknown>} act */
-  async tryHard(act) {
-    for (const [attempt, ms] of TRIES_MS.entries()) {
-      if (ms) await new Promise((resolve) => setTimeout(resolve, ms));
-      try {
-        return await act();
-      } catch (error) {
-        const passing = /** @type {any} */ (error)?.passing;
-        if (!passing || attempt === TRIES_MS.length - 1) throw error;
-      }
-    }
-    return undefined;
   }
 
   /** @private @param {OutboxItem} item @param {any} error */
@@ -163,17 +135,11 @@ export class Actions {
     if (error?.status === 401) this.signOut();
   }
 
-  /** @param {string} text an example from the welcome */
-  suggest(text) {
-    this.store.set({ draft: text });
-    this.hands.focusComposer();
-  }
-
   /** @returns {Promise<void>} when they are there, or could not be had */
   loadOlder() {
     const { before, older } = this.store.state;
-    if (before && older !== "loading") this.olderComes = this.fetchOlder(before);
-    return this.olderComes;
+    if (before && older !== "loading") this.olderLoaded = this.fetchOlder(before);
+    return this.olderLoaded;
   }
 
   /** @private @param {string} before */
@@ -189,6 +155,15 @@ export class Actions {
   }
 
   // --- with a message
+
+  /** @param {string} id  Show it in the conversation. */
+  showMessage(id) {
+    if (!this.store.state.wide) this.go({ view: "chat" });
+    onceDrawn(`#${CSS.escape(`m-${id}`)}`, (element) => {
+      this.scroll?.show(element);
+      flash(element, "is-shown", 2000);
+    });
+  }
 
   /** @param {string} text */
   async copyMessage(text) {
@@ -211,7 +186,7 @@ export class Actions {
   editText(text, instead = false) {
     const { draft } = this.store.state;
     this.store.set({ draft: draft && !instead ? `${text}\n${draft}` : text });
-    this.hands.focusComposer();
+    this.focusComposer();
   }
 
   // --- tasks and triggers
@@ -224,7 +199,7 @@ export class Actions {
 
   /** @param {string} id  A task that runs beside the reply. */
   async stopTask(id) {
-    this.confirmRemoval("");
+    this.store.set({ confirming: "" });
     await this.order(id, "cancel");
   }
 
@@ -240,7 +215,8 @@ export class Actions {
   async order(id, what, tell = true, open = true) {
     return this.ordered(id, what, tell, async () => {
       const answer = await this.api.order(id, what, newId("cmd"));
-      if (open && what === "retry" && answer?.ok && answer.resultId) this.openTask(answer.resultId);
+      const { resultId: made } = answer;
+      if (open && what === "retry" && made) this.go({ view: "task", id: made });
       return answer;
     });
   }
@@ -281,11 +257,6 @@ export class Actions {
     }
   }
 
-  showWholeOutput() {
-    this.store.dispatch({ type: "wholeOutput" });
-    this.reloadDetail();
-  }
-
   /** @param {string} id @param {"pause" | "resume" | "run"} what */
   async orderTrigger(id, what) {
     return this.ordered(id, what, true, () => this.api.trigger(id, what));
@@ -318,13 +289,7 @@ export class Actions {
     return this.ordered("engine", "try", true, () => this.api.tryEngine(name, newId("cmd")));
   }
 
-  /** @param {string} id ask before a trigger is deleted; empty: no more */
-  confirmRemoval(id) {
-    this.store.set({ confirming: id });
-  }
-
   /**
-   * @private
    * @param {string} id
    * @param {string} what
    * @param {boolean} tell
@@ -348,19 +313,8 @@ export class Actions {
 
   // --- the page
 
-  /** @param {string} id */
-  openTask(id) {
-    location.hash = hashOf({ view: "task", id });
-  }
-
-  reloadDetail() {
-    const id = this.store.state.detail?.id;
-    if (id) void this.keepers.detail.load(id);
-  }
-
-  /** @param {string} key of a file of the diff, or a part of it @param {boolean} open */
-  unfold(key, open) {
-    this.store.dispatch({ type: "unfolded", key, open });
+  focusComposer() {
+    setTimeout(() => document.getElementById("composer")?.focus());
   }
 
   /** Wherever one is: the field that searches everything. */
@@ -381,21 +335,6 @@ export class Actions {
   openPalette() {
     this.store.set({ palette: { query: "", at: 0 } });
     showDialog("palette");
-  }
-
-  closePalette() {
-    this.store.set({ palette: null });
-  }
-
-  /** @param {string} query */
-  typeInPalette(query) {
-    this.store.set({ palette: { query, at: 0 } });
-  }
-
-  /** @param {number} at */
-  moveInPalette(at) {
-    const { palette } = this.store.state;
-    if (palette) this.store.set({ palette: { ...palette, at } });
   }
 
   /** @param {import("./palette.js").PaletteItem} item */
@@ -461,7 +400,8 @@ export class Actions {
 
   async logout() {
     try {
-      await this.session.logout();
+      await this.api.logout();
+      this.signOut();
     } catch (error) {
       this.onError(error);
     }
@@ -471,13 +411,18 @@ export class Actions {
   notify(text, tone = "info") {
     const id = (this.notices += 1);
     this.store.dispatch({ type: "notice", notice: { id, tone, text } });
-    const gone = () => this.store.dispatch({ type: "noticeGone", id });
-    setTimeout(gone, tone === "error" ? ERROR_MS : NOTICE_MS);
+    setTimeout(() => this.dismiss(id), tone === "error" ? ERROR_MS : NOTICE_MS);
   }
 
   /** @param {number} id */
   dismiss(id) {
     this.store.dispatch({ type: "noticeGone", id });
+  }
+
+  /** @param {any} error @returns {string} why something failed; who is no longer known signs in */
+  why(error) {
+    if (error?.status === 401) this.signOut();
+    return words(error);
   }
 
   /** @private @param {any} error */

@@ -2,7 +2,8 @@
 
 import { t } from "./i18n.js";
 
-const PATIENCE_MS = 15_000;
+const JSON_BODY = { "content-type": "application/json" };
+const TIMEOUT_MS = 15_000;
 /** The server gives an endpoint so long, and a little more. */
 const TRIAL_MS = 60_000;
 
@@ -28,41 +29,27 @@ export class ApiError extends Error {
   }
 }
 
-/**
- * @typedef {object} KeyKeeper Keeps the session's key, which only our own pages have.
- * @property {() => string} read
- * @property {(key: string) => void} keep empty: none
- */
-
-/** @param {string} tab @param {KeyKeeper} keys @param {typeof fetch} [send] */
+/** @param {string} tab @param {KeyStore} keys @param {typeof fetch} [send] @returns {Api} */
 export function connect(tab, keys, send = (...given) => fetch(...given)) {
   /** What goes with every request. @returns {Record<string, string>} */
-  function ownHeaders() {
+  function headers() {
     const key = keys.read();
     return { "x-mimikit-tab": tab, ...(key ? { "x-mimikit-session": key } : {}) };
   }
 
-  /**
-   * @param {string} method
-   * @param {string} path
-   * @param {object} [body]
-   * @param {number} [patienceMs]
-   * @returns {Promise<any>}
-   */
-  async function call(method, path, body, patienceMs = PATIENCE_MS) {
-    /** @type {Record<string, string>} */
-    const headers = { ...ownHeaders(), accept: "application/json" };
-    if (method !== "GET") headers["content-type"] = "application/json";
+  /** @param {string} method @param {string} path @param {object} [body] @param {number} [timeoutMs] */
+  async function call(method, path, body, timeoutMs = TIMEOUT_MS) {
+    const isGet = method === "GET";
     /** @type {Response} */
     let answer;
     try {
       answer = await send(path, {
         method,
-        headers,
+        headers: { ...headers(), accept: "application/json", ...(isGet ? null : JSON_BODY) },
         credentials: "same-origin",
         cache: "no-store",
-        body: method === "GET" ? undefined : JSON.stringify(body ?? {}),
-        signal: AbortSignal.timeout(patienceMs),
+        body: isGet ? undefined : JSON.stringify(body ?? {}),
+        signal: AbortSignal.timeout(timeoutMs),
       });
     } catch {
       throw new ApiError(0, "");
@@ -70,97 +57,67 @@ export function connect(tab, keys, send = (...given) => fetch(...given)) {
     return await unwrap(answer);
   }
 
-  const id = encodeURIComponent;
-  /** @param {string} path */
-  const noteAddress = (path) => `api/memory/${path.split("/").map(id).join("/")}`;
-  /** @param {string} path @param {Record<string, string | null | undefined>} values */
-  const query = (path, values) => {
-    const given = Object.entries(values).filter(([, value]) => value != null);
-    const search = new URLSearchParams(/** @type {[string, string][]} */ (given)).toString();
-    return search ? `${path}?${search}` : path;
-  };
+  /** @param {string} path @param {Record<string, string | null>} [values] */
+  const get = (path, values = {}) => call("GET", query(path, values));
+  /** @param {string} path @param {object} [body] */
+  const post = (path, body) => call("POST", path, body);
 
   return {
-    /** @param {{token: string} | {code: string}} proof */
-    login: async (proof) => {
-      const { key } = await call("POST", "api/login", proof);
-      keys.keep(key);
-    },
+    login: async (proof) => keys.keep((await post("api/login", proof)).key),
     logout: async () => {
-      await call("POST", "api/logout");
+      await post("api/logout");
       keys.keep("");
     },
-    snapshot: () => call("GET", "api/snapshot"),
-    /** @param {string} before */
-    older: (before) => call("GET", query("api/messages", { before, limit: "50" })),
-    /** @param {string} since */
-    changes: (since) => call("GET", query("api/changes", { since })),
-    headers: ownHeaders,
-    /** @param {string} since */
+    headers,
+    snapshot: () => get("api/snapshot"),
+    older: (before) => get("api/messages", { before, limit: "50" }),
+    changes: (since) => get("api/changes", { since }),
     stream: (since) => query("api/events", { since, tab }),
-    /** @param {{id: string, text: string, timezone?: string, locale?: string}} input */
-    input: (input) => call("POST", "api/input", input),
-    /** @param {{id: string, questionId: string, text: string}} answer */
-    answer: (answer) => call("POST", "api/answer", answer),
-    /** @param {Record<string, string | null>} values  A filter, and where to go on. */
-    jobs: (values) => call("GET", query("api/jobs", values)),
-    /** @param {string} job */
-    job: (job) => call("GET", `api/jobs/${id(job)}`),
-    /** @param {string} task */
-    task: (task) => call("GET", `api/tasks/${id(task)}`),
-    /** @param {string} task */
-    taskDiff: (task) => call("GET", `api/tasks/${id(task)}/diff`),
-    /** @param {string} task @param {string | null} offset */
-    output: (task, offset) => call("GET", query(`api/tasks/${id(task)}/output`, { offset })),
-    /** @param {string} task @param {"cancel" | "retry"} what @param {string} command */
-    order: (task, what, command) => call("POST", `api/tasks/${id(task)}/${what}`, { id: command }),
-    /** @param {string} task  A reminder that was told. @param {object} body */
-    snooze: (task, body) => call("POST", `api/tasks/${id(task)}/snooze`, body),
-    /** @param {string} trigger @param {"pause" | "resume" | "run"} what */
-    trigger: (trigger, what) => call("POST", `api/triggers/${id(trigger)}/${what}`),
-    /** @param {string} trigger @param {string} timezone  In which its times are told. */
-    triggerDetail: (trigger, timezone) =>
-      call("GET", query(`api/triggers/${id(trigger)}`, { timezone })),
-    /** @param {object} body */
-    addTrigger: (body) => call("POST", "api/triggers", body),
-    /** @param {string} trigger @param {object} changes */
+    input: (input) => post("api/input", input),
+    answer: (answer) => post("api/answer", answer),
+    jobs: (values) => get("api/jobs", values),
+    job: (job) => get(`api/jobs/${id(job)}`),
+    task: (task) => get(`api/tasks/${id(task)}`),
+    taskDiff: (task) => get(`api/tasks/${id(task)}/diff`),
+    output: (task, offset) => get(`api/tasks/${id(task)}/output`, { offset }),
+    order: (task, what, command) => post(`api/tasks/${id(task)}/${what}`, { id: command }),
+    snooze: (task, body) => post(`api/tasks/${id(task)}/snooze`, body),
+    trigger: (trigger, what) => post(`api/triggers/${id(trigger)}/${what}`),
+    triggerDetail: (trigger, timezone) => get(`api/triggers/${id(trigger)}`, { timezone }),
+    addTrigger: (body) => post("api/triggers", body),
     editTrigger: (trigger, changes) => call("PATCH", `api/triggers/${id(trigger)}`, changes),
-    /** @param {object} body */
-    previewTrigger: (body) => call("POST", "api/triggers/preview", body),
-    /** @param {string} trigger */
+    previewTrigger: (body) => post("api/triggers/preview", body),
     removeTrigger: (trigger) => call("DELETE", `api/triggers/${id(trigger)}`),
-    engines: () => call("GET", "api/engines"),
-    /** @param {object} endpoint  Asked for its models, and for a turn. */
+    engines: () => get("api/engines"),
     engineTrial: (endpoint) => call("POST", "api/engines/trial", endpoint, TRIAL_MS),
-    /** @param {string} name @param {object} endpoint */
     keepEngine: (name, endpoint) => call("PUT", `api/engines/${id(name)}`, endpoint),
-    /** @param {string} name @param {string} command */
     removeEngine: (name, command) => call("DELETE", `api/engines/${id(name)}`, { id: command }),
-    /** @param {{use: string, seat?: string, id: string}} order */
-    orderEngines: (order) => call("POST", "api/engines", order),
-    /** @param {string} use @param {string} command */
-    useEngine: (use, command) => call("POST", "api/engines", { use, id: command }),
-    /** @param {string} engine @param {string} command */
-    tryEngine: (engine, command) => call("POST", "api/engines/try", { engine, id: command }),
-    memory: () => call("GET", "api/memory"),
-    /** @param {string} path */
-    note: (path) => call("GET", noteAddress(path)),
-    /** @param {string} path @param {{text: string, hash: string | null}} note  Hash null: a new file. */
+    orderEngines: (order) => post("api/engines", order),
+    useEngine: (use, command) => post("api/engines", { use, id: command }),
+    tryEngine: (engine, command) => post("api/engines/try", { engine, id: command }),
+    memory: () => get("api/memory"),
+    note: (path) => get(noteAddress(path)),
     saveNote: (path, note) => call("PUT", noteAddress(path), note),
-    /** @param {string} q */
-    search: (q) => call("GET", query("api/search", { q, limit: "30" })),
-    home: () => call("GET", "api/home"),
-    backlog: () => call("GET", "api/backlog"),
-    /** @param {"day" | "engine" | "role" | "trigger"} by */
-    usage: (by) => call("GET", query("api/usage", { by })),
-    /** @param {{action: "add" | "done" | "undone" | "remove", item: string}} change */
-    changeBacklog: (change) => call("POST", "api/backlog", change),
-    /** @param {string} turn */
-    turnMemory: (turn) => call("GET", `api/turns/${id(turn)}/memory`),
+    search: (q) => get("api/search", { q, limit: "30" }),
+    home: () => get("api/home"),
+    backlog: () => get("api/backlog"),
+    usage: (by) => get("api/usage", { by }),
+    changeBacklog: (change) => post("api/backlog", change),
+    turnMemory: (turn) => get(`api/turns/${id(turn)}/memory`),
   };
 }
 
-/** @typedef {ReturnType<typeof connect>} Api */
+const id = encodeURIComponent;
+/** @param {string} path */
+const noteAddress = (path) => `api/memory/${path.split("/").map(id).join("/")}`;
+
+/** @param {string} path @param {Record<string, string | null>} values */
+function query(path, values) {
+  const search = new URLSearchParams();
+  for (const [name, value] of Object.entries(values)) if (value !== null) search.set(name, value);
+  const text = search.toString();
+  return text ? `${path}?${text}` : path;
+}
 
 /** @param {Response} answer  The JSON of an answer, or the error it tells. */
 async function unwrap(answer) {

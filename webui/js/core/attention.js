@@ -4,12 +4,7 @@ import { t } from "./i18n.js";
 
 const MAX_TEXT = 200;
 
-/**
- * @typedef {object} Ports
- * @property {() => boolean} hidden
- * @property {(unread: number) => void} mark in the title and the icon
- * @property {((title: string, text: string, id: string) => void) | null} show null: not wanted
- */
+let unread = 0;
 
 /** @param {State} state @param {State} before  The messages that came new, not those that were loaded. */
 export function newMessages(state, before) {
@@ -19,44 +14,35 @@ export function newMessages(state, before) {
   return state.messages.slice(from).filter((message) => message.role !== "user");
 }
 
-/** @param {Message} message @param {State} state  Whether it is worth a notification. */
-export function isUrgent(message, state) {
-  const failed = message.taskIds.some((id) => state.tasks[id]?.state === "failed");
-  return Boolean(message.reminder) || (message.role === "system" && failed);
-}
-
-export class Attention {
-  /** @param {Ports} ports */
-  constructor(ports) {
-    this.ports = ports;
-    this.unread = 0;
-  }
-
-  /** @param {State} state @param {State} before */
-  onChange(state, before) {
-    if (!this.ports.hidden()) return;
-    const came = newMessages(state, before);
-    const { question } = state;
-    const asks = question && question.questionId !== before.question?.questionId;
-    this.count(this.unread + came.length + (asks ? 1 : 0));
-    if (asks) this.ports.show?.(t("attention.question"), cut(question.question), question.questionId);
-    for (const message of came.filter((one) => isUrgent(one, state))) {
-      const title = t(message.reminder ? "attention.reminder" : "attention.failed");
-      this.ports.show?.(title, cut(message.reminder ?? message.text), message.id);
-    }
-  }
-
-  /** The reader is back. */
-  seen() {
-    this.count(0);
-  }
-
-  /** @private @param {number} unread */
-  count(unread) {
-    if (unread !== this.unread) this.ports.mark(unread);
-    this.unread = unread;
+/** @param {State} state @param {State} before */
+export function countUnread(state, before) {
+  if (!document.hidden) return;
+  const messages = newMessages(state, before);
+  const { question } = state;
+  const asks = question && question.questionId !== before.question?.questionId;
+  markUnread(unread + messages.length + (asks ? 1 : 0));
+  if (!state.notifying) return;
+  if (asks) show("attention.question", question.question, question.questionId);
+  for (const { id, role, text, reminder, taskIds } of messages) {
+    const failed = taskIds.some((taskId) => state.tasks[taskId]?.state === "failed");
+    if (reminder) show("attention.reminder", reminder, id);
+    else if (role === "system" && failed) show("attention.failed", text, id);
   }
 }
 
-/** @param {string} text */
-const cut = (text) => (text.length > MAX_TEXT ? `${text.slice(0, MAX_TEXT)}…` : text);
+/** @param {number} count  In the title and the icon. */
+export function markUnread(count) {
+  if (count === unread) return;
+  unread = count;
+  document.title = unread ? `(${unread > 99 ? "99+" : unread}) mimikit` : "mimikit";
+  icon().href = icon().href.replace(/favicon.*$/, unread ? "favicon-unread.svg" : "favicon.svg");
+}
+
+/** @param {string} title @param {string} text @param {string} tag */
+function show(title, text, tag) {
+  const body = text.length > MAX_TEXT ? `${text.slice(0, MAX_TEXT)}…` : text;
+  const notification = new Notification(t(title), { body, tag, icon: icon().href });
+  notification.onclick = () => window.focus();
+}
+
+const icon = () => /** @type {HTMLLinkElement} */ (document.querySelector("link[rel=icon]"));

@@ -11,6 +11,25 @@ const RETRY_MS = 2000;
 /** @typedef {{data: string, lastEventId: string}} StreamEvent */
 
 export class EventStream {
+  readyState = CONNECTING;
+  lastEventId = "";
+  retryMs = RETRY_MS;
+  /** @type {((event: object) => void) | null} */
+  onopen = null;
+  /** @type {((event: object) => void) | null} closed by then: it was refused; else it tries again */
+  onerror = null;
+  /** @type {Map<string, (event: StreamEvent) => void>} */
+  listeners = new Map();
+  abort = new AbortController();
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  timer;
+  // What has come of a line, and of an event.
+  rest = "";
+  name = "";
+  id = "";
+  /** @type {string[]} */
+  data = [];
+
   /**
    * @param {string} address
    * @param {() => Record<string, string>} headers asked at each attempt
@@ -20,30 +39,17 @@ export class EventStream {
     this.address = address;
     this.headers = headers;
     this.send = send;
-    this.readyState = CONNECTING;
-    this.lastEventId = "";
-    this.retryMs = RETRY_MS;
-    /** @type {((event: object) => void) | null} */
-    this.onopen = null;
-    /** @type {((event: object) => void) | null} closed by then: it was refused; else it tries again */
-    this.onerror = null;
-    /** @type {Map<string, (event: StreamEvent) => void>} */
-    this.hearers = new Map();
-    this.abort = new AbortController();
-    /** @type {any} */
-    this.timer = null;
-    this.clear();
     void this.follow();
   }
 
   /** @param {string} name @param {(event: StreamEvent) => void} act */
   addEventListener(name, act) {
-    this.hearers.set(name, act);
+    this.listeners.set(name, act);
   }
 
   close() {
     this.readyState = CLOSED;
-    if (this.timer !== null) clearTimeout(this.timer);
+    clearTimeout(this.timer);
     this.abort.abort();
   }
 
@@ -68,7 +74,8 @@ export class EventStream {
         this.take(text);
       }
     }
-    this.clear();
+    this.rest = "";
+    this.beginEvent();
     this.readyState = CONNECTING;
     this.timer = setTimeout(() => void this.follow(), this.retryMs);
     this.onerror?.({});
@@ -96,15 +103,6 @@ export class EventStream {
     return this.readyState === CLOSED;
   }
 
-  /** @private  What has come of a line, and of an event. */
-  clear() {
-    this.rest = "";
-    this.name = "";
-    this.id = "";
-    /** @type {string[]} */
-    this.data = [];
-  }
-
   /** @private @param {string} text */
   take(text) {
     const lines = (this.rest + text).split("\n");
@@ -112,7 +110,7 @@ export class EventStream {
     for (const line of lines) {
       if (this.isClosed()) return;
       if (line) this.takeField(line);
-      else this.tell();
+      else this.emit();
     }
   }
 
@@ -126,15 +124,20 @@ export class EventStream {
   }
 
   /** @private */
-  tell() {
-    const { name, id, data } = this;
+  beginEvent() {
     this.name = "";
     this.id = "";
     this.data = [];
+  }
+
+  /** @private */
+  emit() {
+    const { name, id, data } = this;
+    this.beginEvent();
     if (id) this.lastEventId = id;
     if (!data.length) return;
     const event = { data: data.join("\n"), lastEventId: this.lastEventId };
-    this.hearers.get(name || "message")?.(event);
+    this.listeners.get(name || "message")?.(event);
   }
 }
 

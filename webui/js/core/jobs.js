@@ -20,25 +20,23 @@ export function noJobs() {
   return { jobs: {}, totals: {}, list, runs: {} };
 }
 
-/** @type {Record<string, (state: State, action: any) => State>} */
+/** @type {Reducers} */
 export const JOB_ACTIONS = {
   jobsFilter: (state, { values }) => ({
     ...state,
     list: { ...state.list, ...values, load: "idle", ids: [], before: null },
   }),
-  jobsLoad: (state, { load }) => ({ ...state, list: { ...state.list, load } }),
   jobsPage,
-  job: (state, { job }) => ({ ...state, jobs: { ...state.jobs, [job.id]: job } }),
   runs: (state, { id, values }) => {
     const before = state.runs[id] ?? { open: false, jobs: [], before: null };
     return { ...state, runs: { ...state.runs, [id]: { ...before, ...values } } };
   },
 };
 
-/** @param {State} state @param {{page: JobPage, next: boolean, asked: JobList}} action */
-function jobsPage(state, { page, next, asked }) {
+/** @param {State} state @param {{page: JobPage, next: boolean, filter: JobList}} action */
+function jobsPage(state, { page, next, filter }) {
   const { list } = state;
-  if (asked.q !== list.q || asked.chip !== list.chip) return state;
+  if (filter.q !== list.q || filter.chip !== list.chip) return state;
   const ended = page.jobs.filter((job) => !isLive(job)).map((job) => job.id);
   const ids = [...new Set([...(next ? list.ids : []), ...ended])];
   /** @type {JobList} */
@@ -48,28 +46,19 @@ function jobsPage(state, { page, next, asked }) {
 
 /** @param {State} state @param {Job[]} jobs  Without details: what is known already is not replaced. */
 export function known(state, jobs) {
-  const given = Object.fromEntries(jobs.map((job) => [job.id, job]));
-  return { ...state, jobs: { ...given, ...state.jobs } };
+  const older = Object.fromEntries(jobs.map((job) => [job.id, job]));
+  return { ...state, jobs: { ...older, ...state.jobs } };
 }
 
-/**
- * The jobs of a snapshot, and of those before it what has ended.
- *
- * @param {State} state
- * @param {Job[]} jobs
- */
+/** @param {State} state @param {Job[]} jobs  Those of a snapshot, and of those before it what has ended. */
 export function afresh(state, jobs) {
   const ended = Object.entries(state.jobs).filter(([, job]) => !isLive(job));
   return { ...Object.fromEntries(ended), ...Object.fromEntries(jobs.map((job) => [job.id, job])) };
 }
 
-/**
- * @param {State} state
- * @param {TaskChange} change
- * @returns {State}
- */
+/** @param {State} state @param {TaskChange} change @returns {State} */
 export function withJob(state, { task, job, totals }) {
-  const id = task.sourceTriggerId ?? task.traceId;
+  const id = job?.id ?? task.sourceTriggerId ?? task.traceId;
   const { [id]: _, ...others } = state.jobs;
   const ids = state.list.ids.filter((one) => one !== id);
   if (job && !isLive(job) && fits(state.list, job)) ids.unshift(id);
@@ -110,14 +99,10 @@ export function totalOf(totals, chip) {
   return of({ live: LIVE, running: LIVE.slice(0, 2), queued: LIVE.slice(2) }[chip] ?? [chip]);
 }
 
-/**
- * The jobs that are cards, by the message that asked for them.
- *
- * @param {State["jobs"]} jobs
- */
+/** @param {State["jobs"]} jobs  Those that are cards, by the message that asked for them. */
 export function cardsOf(jobs) {
-  const asked = Object.values(jobs).filter((job) => job.messageId && job.kind === "request");
-  return new Map(asked.map((job) => [job.messageId, job]));
+  const cards = Object.values(jobs).filter((job) => job.messageId && job.kind === "request");
+  return new Map(cards.map((job) => [job.messageId, job]));
 }
 
 /**

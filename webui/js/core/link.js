@@ -3,25 +3,10 @@
  * A hidden tab closes its line, since a browser grants few connections per site.
  *
  * It keeps the cursor of what it has handed on, so that nothing is lost or doubled however often the
- * line breaks. Everything it needs from the browser is given to it.
- *
- * @typedef {import("./event-stream.js").EventStream} EventStream
- *
- * @typedef {object} Ports
- * @property {(since: string) => EventStream} open
- * @property {(since: string) => Promise<{cursor: string, reset: boolean, events: Change[]}>} poll
- * @property {(act: () => void, ms: number) => any} later
- * @property {(timer: any) => void} drop
- * @property {() => boolean} hidden whether nobody looks at the tab
- *
- * @typedef {object} Hearers
- * @property {(changes: Change[], cursor: string) => void} changes
- * @property {() => void} reset the cursor is worth nothing any more: load everything anew
- * @property {(connection: Connection) => void} connection
- * @property {() => void} signedOut
+ * line breaks.
  */
 
-import { CLOSED } from "./event-stream.js";
+import { CLOSED, EventStream } from "./event-stream.js";
 
 export const POLL_MS = 5000;
 /** While polling, the stream is tried again this often. */
@@ -33,18 +18,26 @@ export const HIDDEN_MS = 10_000;
 const BACKOFF_MS = [500, 1000, 2000, 4000, 8000];
 
 export class Link {
-  /** @param {Ports} ports @param {Hearers} hearers */
-  constructor(ports, hearers) {
-    this.ports = ports;
-    this.hearers = hearers;
+  /** @type {EventStream | null} */
+  source = null;
+  /** @type {any} */
+  timer = null;
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  hiddenTimer;
+
+  /**
+   * @param {Api} api
+   * @param {import("./session.js").Session} session gets what comes
+   * @param {() => boolean} hidden whether nobody looks at the tab
+   * @param {typeof EventStream} [Stream]
+   */
+  constructor(api, session, hidden, Stream = EventStream) {
+    this.api = api;
+    this.session = session;
+    this.hidden = hidden;
+    this.Stream = Stream;
     this.started = false;
     this.cursor = "";
-    /** @type {EventStream | null} */
-    this.source = null;
-    /** @type {any} */
-    this.timer = null;
-    /** @type {any} */
-    this.hiddenTimer = null;
     this.failures = 0;
     this.polledMs = 0;
     /** A stream that ended (they do, every few minutes) was at once opened anew. */
@@ -57,7 +50,7 @@ export class Link {
   start(cursor) {
     this.started = true;
     this.cursor = cursor;
-    if (this.ports.hidden()) this.close();
+    if (this.hidden()) this.close();
     else this.open();
   }
 
@@ -74,9 +67,9 @@ export class Link {
   /** The tab was shown or hidden. */
   look() {
     if (!this.started) return;
-    this.dropHiddenTimer();
-    if (this.ports.hidden()) {
-      this.hiddenTimer = this.ports.later(() => this.close(), HIDDEN_MS);
+    clearTimeout(this.hiddenTimer);
+    if (this.hidden()) {
+      this.hiddenTimer = setTimeout(() => this.close(), HIDDEN_MS);
     } else if (!this.source && this.timer === null) {
       this.open();
     }
@@ -93,15 +86,9 @@ export class Link {
   /** @private */
   close() {
     this.life += 1;
-    this.dropHiddenTimer();
+    clearTimeout(this.hiddenTimer);
     this.closeSource();
-    this.wait(null);
-  }
-
-  /** @private */
-  dropHiddenTimer() {
-    if (this.hiddenTimer !== null) this.ports.drop(this.hiddenTimer);
-    this.hiddenTimer = null;
+    this.dropTimer();
   }
 
   /** @private */
@@ -110,21 +97,22 @@ export class Link {
     this.source = null;
   }
 
-  /** @private @param {(() => void) | null} act @param {number} [ms] */
-  wait(act, ms = 0) {
-    if (this.timer !== null) this.ports.drop(this.timer);
+  /** @private */
+  dropTimer() {
+    clearTimeout(this.timer);
     this.timer = null;
-    if (!act) return;
-    const life = this.life;
-    this.timer = this.ports.later(() => {
-      if (life === this.life) act();
-    }, ms);
+  }
+
+  /** @private @param {() => void} act @param {number} ms */
+  wait(act, ms) {
+    this.dropTimer();
+    this.timer = setTimeout(act, ms);
   }
 
   /** @private */
   openStream() {
     this.closeSource();
-    const source = this.ports.open(this.cursor);
+    const source = new this.Stream(this.api.stream(this.cursor), this.api.headers);
     this.source = source;
     const mine = (/** @type {(event: any) => void} */ act) => (/** @type {any} */ event) => {
       if (source === this.source) act(event);
@@ -132,18 +120,12 @@ export class Link {
     source.onopen = mine(() => {
       this.failures = 0;
       this.reopened = false;
-      this.wait(null);
-      this.hearers.connection("online");
+      this.dropTimer();
+      this.session.onConnection("online");
     });
     source.onerror = mine(() => this.onError(source));
-    source.addEventListener(
-      "change",
-      mine((event) => this.onChange(event)),
-    );
-    source.addEventListener(
-      "reset",
-      mine(() => this.hearers.reset()),
-    );
+    source.addEventListener("change", mine((event) => this.onChange(event)));
+    source.addEventListener("reset", mine(() => this.session.load()));
   }
 
   /** @private @param {import("./event-stream.js").StreamEvent} event */
@@ -154,9 +136,9 @@ export class Link {
     try {
       change = JSON.parse(event.data);
     } catch {
-      return this.hearers.reset(); // half a change: only the whole picture can be trusted
+      return void this.session.load(); // half a change: only the whole picture can be trusted
     }
-    this.hearers.changes([change], this.cursor);
+    this.session.onChanges([change], this.cursor);
   }
 
   /** @private @param {EventStream} source */
@@ -171,7 +153,7 @@ export class Link {
       this.reopened = true;
       return this.openStream();
     }
-    this.hearers.connection("reconnecting");
+    this.session.onConnection("reconnecting");
     if (this.timer === null) this.wait(() => this.openStream(), STALLED_MS);
   }
 
@@ -180,7 +162,7 @@ export class Link {
     const life = this.life;
     let answer;
     try {
-      answer = await this.ports.poll(this.cursor);
+      answer = await this.api.changes(this.cursor);
     } catch (error) {
       if (life === this.life) this.onPollError(error);
       return;
@@ -188,12 +170,12 @@ export class Link {
     if (life !== this.life) return;
     const back = this.failures > 0;
     this.failures = 0;
-    if (answer.reset) return this.hearers.reset();
+    if (answer.reset) return void this.session.load();
     this.cursor = answer.cursor;
-    if (answer.events.length) this.hearers.changes(answer.events, this.cursor);
+    if (answer.events.length) this.session.onChanges(answer.events, this.cursor);
     if (back || this.polledMs >= STREAM_RETRY_MS) return this.openStream();
     this.polledMs += POLL_MS;
-    this.hearers.connection("polling");
+    this.session.onConnection("polling");
     this.wait(() => void this.poll(), POLL_MS);
   }
 
@@ -201,11 +183,11 @@ export class Link {
   onPollError(error) {
     if (error?.status === 401) {
       this.stop();
-      return this.hearers.signedOut();
+      return this.session.signOutHere();
     }
     const ms = BACKOFF_MS[Math.min(this.failures, BACKOFF_MS.length - 1)];
     this.failures += 1;
-    this.hearers.connection("reconnecting");
+    this.session.onConnection("reconnecting");
     this.wait(() => void this.poll(), ms);
   }
 }

@@ -42,14 +42,7 @@ export const writeDraft = (text) => write(session, "draft", text);
  *
  * @returns {OutboxItem[]}
  */
-export function readOutbox() {
-  try {
-    const items = JSON.parse(read(session, "outbox") ?? "[]");
-    return Array.isArray(items) ? items.filter((item) => item?.id && item?.text) : [];
-  } catch {
-    return [];
-  }
-}
+export const readOutbox = () => JSON.parse(read(session, "outbox") || "[]");
 
 /** @param {OutboxItem[]} items */
 export function writeOutbox(items) {
@@ -63,7 +56,7 @@ let heldKey = "";
 /**
  * The session's key. It is read each time, since another tab may have logged in.
  *
- * @type {import("./api.js").KeyKeeper}
+ * @type {KeyStore}
  */
 export const sessionKey = {
   read: () => read(local, "session") ?? heldKey,

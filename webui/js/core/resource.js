@@ -1,77 +1,70 @@
-/** What the server is asked for: asked once, asked anew when it is stale, shown until it comes. */
-
-/**
- * @typedef {object} Timers
- * @property {(act: () => void, ms: number) => any} later
- * @property {(timer: any) => void} drop
- *
- * @typedef {object} Told what came of asking
- * @property {"loading" | "ready" | "missing" | "failed"} load
- * @property {any} [data]
- * @property {any} [error]
- */
+/** What the server is asked for: once, again when it is stale, shown until the answer comes. */
 
 export class Resource {
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  refreshing;
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  resting;
+
   /**
-   * @param {Timers} timers
    * @param {(key: any) => Promise<any>} request
-   * @param {(told: Told, key: any) => void} tell
+   * @param {(loaded: Loaded, key: any) => void} update
    */
-  constructor(timers, request, tell) {
-    this.timers = timers;
+  constructor(request, update) {
     this.request = request;
-    this.tell = tell;
-    /** @type {any} */
-    this.refreshing = null;
-    /** @type {any} */
-    this.resting = null;
+    this.update = update;
   }
 
   /** @param {any} [key]  Of what is asked for, where there is more than one. */
   async load(key) {
-    this.tell({ load: "loading" }, key);
+    this.update({ load: "loading" }, key);
     try {
-      this.tell({ load: "ready", data: await this.request(key) }, key);
+      this.update({ load: "ready", data: await this.request(key) }, key);
     } catch (error) {
       const missing = /** @type {any} */ (error)?.status === 404;
-      this.tell({ load: missing ? "missing" : "failed", error }, key);
+      this.update({ load: missing ? "missing" : "failed", error }, key);
     }
   }
 
   /** @param {() => void} act @param {number} ms  Once, however often it is called until then. */
   soon(act, ms) {
-    if (this.refreshing !== null) return;
-    this.refreshing = this.timers.later(() => {
-      this.refreshing = null;
+    this.refreshing ??= setTimeout(() => {
+      this.refreshing = undefined;
       act();
     }, ms);
   }
 
-  /** @param {any} key @param {number} ms  Load only what was called last: the typing rests. */
+  /** @param {any} key @param {number} ms  Debounced: only the last key called for is loaded. */
   rested(key, ms) {
     this.wake();
-    this.resting = this.timers.later(() => {
-      this.resting = null;
-      void this.load(key);
-    }, ms);
+    this.resting = setTimeout(() => void this.load(key), ms);
   }
 
-  /** Nothing is waited for any more. */
+  /** Cancels what `rested` would load. */
   wake() {
-    if (this.resting !== null) this.timers.drop(this.resting);
-    this.resting = null;
+    clearTimeout(this.resting);
   }
 }
 
 /**
- * A part of the state after asking: what is known stays until the next comes, and when none comes.
+ * One that is kept as a part of the state.
+ *
+ * @param {Store} store @param {"memory" | "backlog" | "usage" | "home"} part
+ * @param {() => Promise<any>} request
+ */
+export function stateResource(store, part, request) {
+  return new Resource(request, (loaded) => store.set({ [part]: withLoaded(store.state[part], loaded) }));
+}
+
+/**
+ * A part of the state after loading: what is known stays until the next comes, and when that fails.
  *
  * @template {{load: string}} T
  * @param {T} known
- * @param {Told} told
+ * @param {Loaded} loaded
  * @returns {T}
  */
-export function heard(known, { load, data }) {
+export function withLoaded(known, { load, data }) {
   if (load === "ready") return { ...known, ...data, load };
   const first = known.load !== "ready";
   return first ? { ...known, load: load === "loading" ? load : "failed" } : known;

@@ -7,22 +7,34 @@ const ONE = new RegExp(`^#/(task|trigger)/${ID}$`);
 const EDIT = new RegExp(`^#/trigger/${ID}/edit$`);
 const NOTE = /^#\/memory\/([^?]+)(?:\?(?:(edit)|line=(\d{1,7})))?$/;
 
-/** @type {Record<string, Route>} */
-const PLAIN = {
-  "#/home": { view: "home" },
-  "#/tasks": { view: "tasks" },
-  "#/triggers": { view: "triggers" },
-  "#/triggers/new": { view: "triggerNew" },
-  "#/memory": { view: "memory" },
-  "#/memory/new": { view: "noteNew" },
-  "#/backlog": { view: "backlog" },
-  "#/engines": { view: "engines" },
-  "#/usage": { view: "usage" },
+/**
+ * Of each view the place it belongs to, the view one level up inside the side panel, and its address
+ * where that is always the same.
+ *
+ * @type {Record<Route["view"], {place: string, above?: Route["view"], hash?: string}>}
+ */
+const VIEWS = {
+  chat: { place: "chat", hash: "#/" },
+  home: { place: "home", hash: "#/home" },
+  tasks: { place: "tasks", hash: "#/tasks" },
+  task: { place: "tasks", above: "tasks" },
+  triggers: { place: "triggers", hash: "#/triggers" },
+  trigger: { place: "triggers", above: "triggers" },
+  triggerNew: { place: "triggers", above: "triggers", hash: "#/triggers/new" },
+  triggerEdit: { place: "triggers", above: "trigger" },
+  memory: { place: "memory", hash: "#/memory" },
+  note: { place: "memory", above: "memory" },
+  noteNew: { place: "memory", above: "memory", hash: "#/memory/new" },
+  noteEdit: { place: "memory", above: "note" },
+  backlog: { place: "memory", above: "memory", hash: "#/backlog" },
+  engines: { place: "settings", hash: "#/engines" },
+  usage: { place: "settings", above: "tasks", hash: "#/usage" },
 };
 
 /** @param {string} hash @returns {Route} */
 export function routeOf(hash) {
-  if (PLAIN[hash]) return { ...PLAIN[hash] };
+  const plain = Object.entries(VIEWS).find(([, view]) => view.hash === hash)?.[0];
+  if (plain) return /** @type {Route} */ ({ view: plain });
   const edited = EDIT.exec(hash)?.[1];
   if (edited) return { view: "triggerEdit", id: edited };
   const [, view, id] = ONE.exec(hash) ?? [];
@@ -47,8 +59,6 @@ function noteOf(hash) {
 /** @param {Route} route */
 export function hashOf(route) {
   switch (route.view) {
-    case "chat":
-      return "#/";
     case "task":
     case "trigger":
       return `#/${route.view}/${route.id}`;
@@ -59,7 +69,7 @@ export function hashOf(route) {
     case "noteEdit":
       return `${noteHash(route.path)}?edit`;
     default:
-      return Object.keys(PLAIN).find((hash) => PLAIN[hash].view === route.view) ?? "#/";
+      return VIEWS[route.view].hash ?? "#/";
   }
 }
 
@@ -68,50 +78,18 @@ function noteHash(path) {
   return `#/memory/${path.split("/").map(encodeURIComponent).join("/")}`;
 }
 
-/** @type {Record<Route["view"], "chat" | "home" | "tasks" | "triggers" | "memory" | "settings">} */
-const PLACES = {
-  chat: "chat",
-  home: "home",
-  tasks: "tasks",
-  task: "tasks",
-  triggers: "triggers",
-  trigger: "triggers",
-  triggerNew: "triggers",
-  triggerEdit: "triggers",
-  memory: "memory",
-  note: "memory",
-  noteNew: "memory",
-  noteEdit: "memory",
-  backlog: "memory",
-  engines: "settings",
-  usage: "settings",
-};
-
 /** @param {Route} route  The place it belongs to. */
 export function placeOf(route) {
-  return PLACES[route.view];
+  return VIEWS[route.view].place;
 }
 
 /** @param {Route} route @returns {Route | null} one level up, inside the side panel */
 export function above(route) {
-  switch (route.view) {
-    case "task":
-    case "usage":
-      return { view: "tasks" };
-    case "triggerEdit":
-      return { view: "trigger", id: route.id };
-    case "trigger":
-    case "triggerNew":
-      return { view: "triggers" };
-    case "noteEdit":
-      return { view: "note", path: route.path, line: null };
-    case "note":
-    case "noteNew":
-    case "backlog":
-      return { view: "memory" };
-    default:
-      return null;
-  }
+  const { above: view } = VIEWS[route.view];
+  if (!view) return null;
+  if (route.view === "noteEdit") return { view: "note", path: route.path, line: null };
+  if (route.view === "triggerEdit") return { view: "trigger", id: route.id };
+  return /** @type {Route} */ ({ view });
 }
 
 /** @param {string} hash @returns {string | null} the code of a one-time login link */

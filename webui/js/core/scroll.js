@@ -1,5 +1,5 @@
 /**
- * Keeps the reader's place in a scrolling list.
+ * Keeps the reader's place in the conversation.
  *
  * At the bottom it follows what comes. Further up, whatever is put in above or below, what is being
  * read stays where it is. It moves the container itself and nothing else.
@@ -8,25 +8,26 @@
 const NEAR_BOTTOM = 32;
 const NEAR_TOP = 500;
 
+const list = () => document.getElementById("timeline");
+
 export class ScrollKeeper {
-  /**
-   * @param {HTMLElement} scroller
-   * @param {() => HTMLElement | null} list whose children are the things read
-   * @param {{following: (yes: boolean) => void, nearTop: () => void}} hearers
-   */
-  constructor(scroller, list, hearers) {
+  /** @param {HTMLElement} scroller @param {Store} store @param {() => void} onNearTop */
+  constructor(scroller, store, onNearTop) {
     this.scroller = scroller;
-    this.list = list;
-    this.hearers = hearers;
-    this.following = true;
+    this.store = store;
+    this.onNearTop = onNearTop;
     this.lastTop = 0;
     /** @type {{element: Element, top: number} | null} */
     this.anchor = null;
+    this.setFollowing(true);
     scroller.addEventListener("scroll", () => this.onScroll(), { passive: true });
     this.sizes = new ResizeObserver(() => this.after());
-    this.sizes.observe(scroller);
-    const items = list();
-    if (items) this.sizes.observe(items);
+    for (const element of [scroller, list()]) if (element) this.sizes.observe(element);
+  }
+
+  /** @private */
+  get following() {
+    return this.store.state.following;
   }
 
   /** Call before the list changes. */
@@ -42,15 +43,15 @@ export class ScrollKeeper {
       const moved = this.topOf(this.anchor.element) - this.anchor.top;
       if (Math.abs(moved) >= 1) this.move(this.scroller.scrollTop + moved);
     }
-    if (this.scroller.scrollTop < NEAR_TOP) this.hearers.nearTop();
+    if (this.scroller.scrollTop < NEAR_TOP) this.onNearTop();
   }
 
-  toBottom(smooth = false) {
-    const away = this.scroller.scrollHeight - this.scroller.scrollTop - this.scroller.clientHeight;
-    const near = away < 2 * this.scroller.clientHeight;
+  toBottom() {
+    const { scrollHeight: top, scrollTop, clientHeight } = this.scroller;
+    const isNear = top - scrollTop - clientHeight < 2 * clientHeight;
+    const isSmooth = isNear && !matchMedia("(prefers-reduced-motion: reduce)").matches;
     this.setFollowing(true);
-    const top = this.scroller.scrollHeight;
-    if (smooth && near) this.scroller.scrollTo({ top, behavior: "smooth" });
+    if (isSmooth) this.scroller.scrollTo({ top, behavior: "smooth" });
     else this.move(top);
   }
 
@@ -70,14 +71,12 @@ export class ScrollKeeper {
     if (scrollHeight - scrollTop - clientHeight < NEAR_BOTTOM) this.setFollowing(true);
     else if (up) this.setFollowing(false);
     if (!this.following) this.anchor = this.firstVisible();
-    if (scrollTop < NEAR_TOP) this.hearers.nearTop();
+    if (scrollTop < NEAR_TOP) this.onNearTop();
   }
 
   /** @private @param {boolean} yes */
   setFollowing(yes) {
-    if (yes === this.following) return;
-    this.following = yes;
-    this.hearers.following(yes);
+    if (yes !== this.following) this.store.dispatch({ type: "following", following: yes });
   }
 
   /** @private @param {number} top */
@@ -93,7 +92,7 @@ export class ScrollKeeper {
 
   /** @private The first thing read that is in sight: by halving, for lists may be long. */
   firstVisible() {
-    const items = this.list()?.children ?? [];
+    const items = list()?.children ?? [];
     let low = 0;
     let high = items.length - 1;
     while (low < high) {

@@ -3,24 +3,6 @@
 import { cardsOf, isOnCard } from "./jobs.js";
 import { dayKey } from "./time.js";
 
-/**
- * @typedef {"sending" | "queued" | "answering" | "waiting" | "answered" | "stopped" | "unanswered"
- *   | "failed"} Delivery
- *
- * @typedef {{type: "day", key: string, at: string}} DayEntry
- * @typedef {{type: "draft", key: string, text: string}} DraftEntry
- * @typedef {object} MessageEntry
- * @property {"message"} type
- * @property {string} key
- * @property {Message} message
- * @property {Delivery | null} delivery of what the user said
- * @property {string} error
- * @property {boolean} joined said by the same one right after the one above
- * @typedef {{type: "job", key: string, job: Job, at: string}} JobEntry
- * @typedef {{type: "runs", key: string, job: Job, at: string, messageId: string}} RunsEntry
- * @typedef {DayEntry | DraftEntry | MessageEntry | JobEntry | RunsEntry} Entry
- */
-
 /** Messages of one speaker within this time stand together. */
 const TOGETHER_MS = 5 * 60_000;
 
@@ -70,8 +52,9 @@ function spoken(messages, jobs) {
   const outcomes = new Map(
     messages.flatMap((message) => (message.inReplyTo ?? []).map((id) => [id, outcomeOf(message)])),
   );
-  const asked = cardsOf(jobs);
-  const cards = new Map(messages.flatMap(({ id }) => (asked.has(id) ? [[id, asked.get(id)]] : [])));
+  const shown = new Set(messages.map(({ id }) => id));
+  const cards = new Map([...cardsOf(jobs)].filter(([id]) => id && shown.has(id)));
+  const told = toldTasks(messages);
   /** @type {Entry[]} */
   const entries = [];
   for (const message of inLines(messages)) {
@@ -84,9 +67,15 @@ function spoken(messages, jobs) {
       entries.push({ type: "message", key: id, message, delivery, error: "", joined: false });
     }
     const job = cards.get(id);
-    if (job) entries.push({ type: "job", key: `job-${job.id}`, job, at });
+    if (job) entries.push({ type: "job", key: `job-${job.id}`, job, at, told: told.has(job.taskId) });
   }
   return withDays([], entries);
+}
+
+/** @param {Message[]} messages  The tasks whose results a model told in its own words. */
+function toldTasks(messages) {
+  const own = messages.filter((it) => it.role === "agent" && it.engine !== "builtin");
+  return new Set(own.flatMap((it) => (it.inReplyTo?.length ? [] : (it.taskIds ?? []))));
 }
 
 /**
@@ -147,8 +136,7 @@ function standFor(before, message) {
  */
 function unspoken(item, delivery, error = "") {
   const { id, text, createdAt } = item;
-  /** @type {Message} */
-  const message = { id, role: "user", text, html: null, createdAt };
+  const message = /** @type {Message} */ ({ id, role: "user", text, html: null, createdAt });
   return { type: "message", key: id, message, delivery, error, joined: false };
 }
 
@@ -208,16 +196,6 @@ const ms = (at) => Date.parse(at);
 const BUSY = new Set(["running", "planning"]);
 
 /**
- * @typedef {object} Live what goes on right now
- * @property {number | null} teller since when it replies
- * @property {number | null} planner since when it plans
- * @property {{count: number, since: number | null}} workers
- * @property {string} headline
- * @property {string | null} turnId of the reply that is being made
- * @property {{id: string, title: string}[]} running tasks, the newest first
- */
-
-/**
  * @param {State} state
  * @returns {Live | null} null when nothing goes on
  */
@@ -228,8 +206,7 @@ export function live(state) {
   const turn = state.turn && state.turn.endedAt === null ? state.turn : null;
   // A status may still speak of a turn that is known to be over.
   const stale = state.turn !== null && status?.teller.turnId === state.turn.turnId;
-  const told = stale ? undefined : status?.teller;
-  const teller = turn?.since ?? sinceOf(state, told, "replying");
+  const teller = turn?.since ?? sinceOf(state, stale ? undefined : status?.teller, "replying");
   const planning = running.filter((job) => job.state === "planning");
   const planner = planning.length
     ? earliest(planning)

@@ -1,35 +1,22 @@
 /** Logging in and out, loading everything, and following what changes. */
 
 import { t } from "./i18n.js";
+import { Link } from "./link.js";
 
 const RELOAD_MS = 3000;
 
 export class Session {
+  /** @type {Change[] | null} what changed while the snapshot was on its way */
+  missed = null;
+  missedCursor = "";
+  again = false;
+
   /** @param {Store} store @param {Api} api */
   constructor(store, api) {
     this.store = store;
     this.api = api;
-    /** @type {Link | null} */
-    this.link = null;
-    /** @type {Change[] | null} what changed while the snapshot was on its way */
-    this.missed = null;
-    this.missedCursor = "";
-    this.again = false;
-  }
-
-  /** @param {Link} link */
-  follow(link) {
-    this.link = link;
-  }
-
-  /** What `Link` reports to. @returns {import("./link.js").Hearers} */
-  hearers() {
-    return {
-      changes: (changes, cursor) => this.onChanges(changes, cursor),
-      reset: () => void this.load(),
-      connection: (connection) => this.store.set({ connection }),
-      signedOut: () => this.signOutHere(),
-    };
+    // Of a hidden tab notifications may still be shown.
+    this.link = new Link(api, this, () => document.hidden && !store.state.notifying);
   }
 
   /** Another tab logged in or out. @param {boolean} hasKey */
@@ -38,7 +25,12 @@ export class Session {
     else if (this.store.state.session === "out") void this.load();
   }
 
-  /** @private @param {Change[]} changes @param {string} cursor */
+  /** @param {Connection} connection */
+  onConnection(connection) {
+    this.store.set({ connection });
+  }
+
+  /** @param {Change[]} changes @param {string} cursor */
   onChanges(changes, cursor) {
     if (this.missed) {
       this.missed.push(...changes);
@@ -63,7 +55,7 @@ export class Session {
       const { missed, missedCursor } = this;
       this.missed = null;
       this.onChanges(missed, "");
-      this.link?.start(missedCursor || snapshot.cursor);
+      this.link.start(missedCursor || snapshot.cursor);
     } catch (error) {
       this.missed = null;
       this.onLoadError(error);
@@ -110,18 +102,9 @@ export class Session {
     return error?.message || t("error.unknown");
   }
 
-  async logout() {
-    try {
-      await this.api.logout();
-    } catch (error) {
-      if (/** @type {any} */ (error)?.status !== 401) throw error;
-    }
-    this.signOutHere();
-  }
-
   /** There is no session any more: ask for one, keep what was typed. */
   signOutHere() {
-    this.link?.stop();
+    this.link.stop();
     this.store.dispatch({ type: "signedOut" });
   }
 }

@@ -2,16 +2,10 @@
  * The page's state and every way it changes: one pure function. Knows no DOM, network or clock.
  *
  * Everything from the server is an upsert by id, so that hearing a thing twice does no harm.
- *
- * @typedef {State} State
- * @typedef {Change} Change
- * @typedef {Message} Message
- * @typedef {OutboxItem} OutboxItem
  */
 
-import { TASK_ACTIONS } from "../pages/detail.js";
 import { noEngines } from "../pages/engines.js";
-import { MEMORY_ACTIONS, noMemory } from "../pages/memory-keeper.js";
+import { noMemory } from "../pages/memory-keeper.js";
 import { TRIGGER_ACTIONS } from "../pages/trigger-keeper.js";
 import { afresh, JOB_ACTIONS, known, noJobs, withJob } from "./jobs.js";
 
@@ -71,7 +65,7 @@ export function initialState() {
   };
 }
 
-/** @type {Record<string, (state: State, action: any) => State>} */
+/** @type {Reducers} */
 const ACTIONS = {
   set: (state, { values }) => ({ ...state, ...values }),
   tick,
@@ -83,7 +77,7 @@ const ACTIONS = {
     engines: noEngines(), // a key may have been typed
   }),
   snapshot,
-  change: (state, { change }) => applyChange(state, change),
+  change: (state, { change }) => CHANGES[change.kind]?.(state, change) ?? state,
   olderLoaded,
   queueOut: (state, { item }) => ({ ...state, outbox: [...state.outbox, item] }),
   outState: (state, { id, ...values }) => ({
@@ -102,19 +96,11 @@ const ACTIONS = {
     ...state,
     notices: state.notices.filter((notice) => notice.id !== id),
   }),
-  ...TASK_ACTIONS,
   ...JOB_ACTIONS,
   ...TRIGGER_ACTIONS,
-  ...MEMORY_ACTIONS,
 };
 
-/**
- * The state after an action; the same object when nothing changed.
- *
- * @param {State} state
- * @param {{type: string} & Record<string, any>} action
- * @returns {State}
- */
+/** @param {State} state @param {Action} action  The same object when nothing changed. */
 export function reduce(state, action) {
   const act = ACTIONS[action.type];
   if (!act) throw new Error(`expected a known action, got ${action.type}`);
@@ -129,15 +115,12 @@ function tick(state, { now }) {
   return next;
 }
 
-/**
- * @param {State} state
- * @param {{snapshot: Snapshot, now: number}} action
- */
-function snapshot(state, { snapshot: given, now }) {
-  const skewMs = Date.parse(given.now) - now;
-  const kept = olderThan(state.messages, given.messages);
-  const fresh = given.messages.filter((message) => !state.messages.some(byId(message.id)));
-  const known = new Set([...given.messages, ...given.inbox].map((item) => item.id));
+/** @param {State} state @param {{snapshot: Snapshot, now: number}} action */
+function snapshot(state, { snapshot: loaded, now }) {
+  const skewMs = Date.parse(loaded.now) - now;
+  const older = olderThan(state.messages, loaded.messages);
+  const fresh = loaded.messages.filter((message) => !state.messages.some(byId(message.id)));
+  const known = new Set([...loaded.messages, ...loaded.inbox].map((item) => item.id));
   /** @type {State} */
   const next = {
     ...state,
@@ -147,22 +130,22 @@ function snapshot(state, { snapshot: given, now }) {
     login: { busy: false, error: "" },
     skewMs,
     now: now + skewMs,
-    version: state.version || given.version,
-    zone: given.timezone ?? state.zone,
-    messages: [...kept, ...given.messages],
-    before: kept.length ? state.before : given.before,
+    version: state.version || loaded.version,
+    zone: loaded.timezone ?? state.zone,
+    messages: [...older, ...loaded.messages],
+    before: older.length ? state.before : loaded.before,
     older: "idle",
-    inbox: given.inbox,
+    inbox: loaded.inbox,
     outbox: state.outbox.filter((item) => item.state !== "accepted" && !known.has(item.id)),
-    question: given.question,
+    question: loaded.question,
     tasks: {},
-    jobs: afresh(state, given.jobs),
-    totals: given.totals,
+    jobs: afresh(state, loaded.jobs),
+    totals: loaded.totals,
     list: { ...state.list, load: "idle" },
-    triggers: Object.fromEntries(given.triggers.map((trigger) => [trigger.id, trigger])),
-    unseen: state.following || !state.messages.length ? state.unseen : state.unseen + heard(fresh),
+    triggers: Object.fromEntries(loaded.triggers.map((trigger) => [trigger.id, trigger])),
+    unseen: state.following || !state.messages.length ? state.unseen : state.unseen + newsIn(fresh),
   };
-  return withDraft(withStatus(next, given.status), given.draft);
+  return withDraft(withStatus(next, loaded.status), loaded.draft);
 }
 
 /**
@@ -170,6 +153,7 @@ function snapshot(state, { snapshot: given, now }) {
  *
  * @param {State} state
  * @param {Draft | null} draft
+ * @returns {State}
  */
 function withDraft(state, draft) {
   const { turn } = state;
@@ -177,19 +161,14 @@ function withDraft(state, draft) {
   return { ...state, turn: { ...turn, draft: draft.text, end: draft.end, gap: "filled" } };
 }
 
-/**
- * The loaded messages that lie before a snapshot's: kept only where the two meet.
- *
- * @param {Message[]} loaded
- * @param {Message[]} given
- */
-function olderThan(loaded, given) {
-  const meets = given.length ? loaded.findIndex(byId(given[0].id)) : -1;
-  return meets > 0 ? loaded.slice(0, meets) : [];
+/** @param {Message[]} messages @param {Message[]} next  Those before a snapshot's, where the two meet. */
+function olderThan(messages, next) {
+  const meets = next.length ? messages.findIndex(byId(next[0].id)) : -1;
+  return meets > 0 ? messages.slice(0, meets) : [];
 }
 
-/** @param {Message[]} messages how many of them someone else said; that a job was begun is no news */
-function heard(messages) {
+/** @param {Message[]} messages how many of them are news: that a job was begun is none */
+function newsIn(messages) {
   const begun = (/** @type {Message} */ { engine, taskIds }) => engine === "builtin" && taskIds?.length;
   return messages.filter((message) => message.role !== "user" && !begun(message)).length;
 }
@@ -236,33 +215,17 @@ function newTurn(turnId, since, headline = "", inputs = []) {
   return { turnId, since, headline, inputs, ...nothing, gap: "" };
 }
 
-/**
- * @param {State} state
- * @param {Change} change
- * @returns {State}
- */
-function applyChange(state, change) {
-  switch (change.kind) {
-    case "message":
-      return withMessage(state, change.message);
-    case "inbox":
-      return withInbox(state, change.id ?? change.item?.id ?? "", change.item);
-    case "task":
-      return withJob(withTask(state, change.task), change);
-    case "trigger":
-      return withTrigger(state, change.id ?? change.trigger?.id ?? "", change.trigger);
-    case "question":
-      return withQuestion(state, change.question);
-    case "status":
-      return withStatus(state, change.status);
-    case "turn":
-      return withTurn(state, change);
-    case "delta":
-      return withDelta(state, change);
-    default:
-      return state; // a newer server speaks of things this page does not show
-  }
-}
+/** @type {Reducers}  By the kind of change; a newer server speaks of things this page does not show. */
+const CHANGES = {
+  message: (state, { message }) => withMessage(state, message),
+  inbox: withInbox,
+  task: (state, change) => withJob(withTask(state, change.task), change),
+  trigger: withTrigger,
+  question: withQuestion,
+  status: (state, { status }) => withStatus(state, status),
+  turn: withTurn,
+  delta: withDelta,
+};
 
 /** @param {State} state @param {Message} message */
 function withMessage(state, message) {
@@ -270,23 +233,19 @@ function withMessage(state, message) {
   const messages = at < 0 ? [...state.messages, message] : state.messages.with(at, message);
   const isNew = at < 0 && !state.following;
   const turn = state.turn;
-  const told = message.role !== "user" && turn && turn.turnId === message.turnId;
+  const isReply = message.role !== "user" && turn && turn.turnId === message.turnId;
   return {
     ...state,
     messages,
     inbox: without(state.inbox, message.id),
     outbox: without(state.outbox, message.id),
-    unseen: isNew ? state.unseen + heard([message]) : state.unseen,
-    turn: told ? { ...turn, draft: "", committed: true } : turn,
+    unseen: isNew ? state.unseen + newsIn([message]) : state.unseen,
+    turn: isReply ? { ...turn, draft: "", committed: true } : turn,
   };
 }
 
-/**
- * @param {State} state
- * @param {string} id
- * @param {InboxItem | null} item
- */
-function withInbox(state, id, item) {
+/** @param {State} state @param {InboxChange} change @returns {State} */
+function withInbox(state, { id, item }) {
   const outbox = without(state.outbox, id);
   // It waits again: what had come of its reply is worth nothing.
   const over = item?.state === "queued" && state.turn?.inputs.includes(id);
@@ -316,27 +275,19 @@ function withTask(state, task) {
   return { ...state, tasks, detail: shown };
 }
 
-/**
- * @param {State} state
- * @param {string} id
- * @param {Trigger | null} trigger
- */
-function withTrigger(state, id, trigger) {
+/** @param {State} state @param {TriggerChange} change */
+function withTrigger(state, { id, trigger }) {
   const { [id]: _, ...others } = state.triggers;
   return { ...state, triggers: trigger ? { ...others, [id]: trigger } : others };
 }
 
-/** @param {State} state @param {Question | null} question */
-function withQuestion(state, question) {
+/** @param {State} state @param {QuestionChange} change */
+function withQuestion(state, { question }) {
   const same = question?.questionId === state.question?.questionId;
-  return {
-    ...state,
-    question,
-    answering: same ? state.answering : { busy: false, error: "" },
-  };
+  return { ...state, question, answering: same ? state.answering : { busy: false, error: "" } };
 }
 
-/** @param {State} state @param {Extract<Change, {kind: "turn"}>} change */
+/** @param {State} state @param {TurnChange} change @returns {State} */
 function withTurn(state, change) {
   const mine = state.turn?.turnId === change.turnId ? state.turn : null;
   if (change.state === "ended") {
@@ -359,6 +310,7 @@ function withTurn(state, change) {
  *
  * @param {State} state
  * @param {DeltaChange} delta
+ * @returns {State}
  */
 function withDelta(state, { turnId, text, reset, offset }) {
   const turn = state.turn?.turnId === turnId ? state.turn : newTurn(turnId, state.now);
@@ -373,11 +325,7 @@ function withDelta(state, { turnId, text, reset, offset }) {
   return { ...state, turn: { ...next, gap: anew ? "" : turn.gap } };
 }
 
-/**
- * @param {State} state
- * @param {{messages: Message[], jobs?: Job[], before: string | null}} action
- * @returns {State}
- */
+/** @param {State} state @param {MessagesPage} action @returns {State} */
 function olderLoaded(state, { messages, jobs = [], before }) {
   const fresh = messages.filter((message) => !state.messages.some(byId(message.id)));
   return { ...known(state, jobs), older: "idle", before, messages: [...fresh, ...state.messages] };
@@ -394,12 +342,7 @@ function byId(id) {
   return (item) => item.id === id;
 }
 
-/**
- * @template {{id: string}} T
- * @param {T[]} items
- * @param {string} id
- * @returns {T[]} the same list when it is not among them
- */
+/** @template {{id: string}} T @param {T[]} items @param {string} id  The same list when none has the id. */
 function without(items, id) {
   return items.some(byId(id)) ? items.filter((item) => item.id !== id) : items;
 }

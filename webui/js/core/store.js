@@ -8,12 +8,12 @@ export class Store {
     this.state = initialState();
     this.soon = soon;
     /** @type {((state: State, before: State) => void)[]} */
-    this.hearers = [];
+    this.listeners = [];
     /** @type {State | null} what was last drawn, while a drawing is ahead */
     this.drawn = null;
   }
 
-  /** @param {{type: string} & Record<string, any>} action */
+  /** @param {Action} action */
   dispatch(action) {
     const before = this.state;
     this.state = reduce(before, action);
@@ -27,15 +27,21 @@ export class Store {
     this.dispatch({ type: "set", values });
   }
 
-  /** @param {(state: State, before: State) => void} hearer */
-  onChange(hearer) {
-    this.hearers.push(hearer);
+  /** @param {keyof State} part @param {object} values  Some of one part of the state. */
+  patch(part, values) {
+    const before = /** @type {object} */ (this.state[part]);
+    this.set({ [part]: { ...before, ...values } });
+  }
+
+  /** @param {(state: State, before: State) => void} listener */
+  onChange(listener) {
+    this.listeners.push(listener);
   }
 
   /** @private */
   tell() {
     const before = this.drawn ?? this.state;
     this.drawn = null;
-    for (const hearer of this.hearers) hearer(this.state, before);
+    for (const listener of this.listeners) listener(this.state, before);
   }
 }

@@ -15,33 +15,28 @@ export function chainView(chain, own, state) {
   </section>`;
 }
 
-/** @param {ChainStep} step @param {string} own @param {State} state */
-function stepView(step, own, state) {
-  const task = step.kind === "task" ? taskOf(step.id, state) : undefined;
-  const now = task?.state ?? step.state; // the stream is newer than the list
-  const kind = task?.seat === "planner" ? t("state.planning") : t(`chain.${step.kind}`);
-  const title = step.title || step.id;
-  return html`<li class="depth-${Math.min(step.depth, 4)}">
-    <a
-      href=${step.kind === "trigger" ? `#/trigger/${step.id}` : `#/task/${step.id}`}
-      aria-current=${step.id === own ? "true" : "false"}
-      >${stateIcon(now)}<span class="row-title" title=${title}>${title}</span
-      ><span class="trace-seat">${kind} · ${word("state", now)}</span></a
+/** @param {ChainStep} step @param {string} own @param {State} state  The stream is newer than the list. */
+function stepView({ id, kind, title, depth, after, state: was }, own, { tasks, detail }) {
+  const task = tasks[id] ?? detail?.trace.find((one) => one.id === id);
+  const now = task?.state ?? was;
+  const what = task?.seat === "planner" ? t("state.planning") : t(`chain.${kind}`);
+  const name = title || id;
+  const joint = language() === "zh" ? "；" : "; ";
+  return html`<li class="depth-${Math.min(depth, 4)}">
+    <a href=${`#/${kind}/${id}`} aria-current=${id === own ? "true" : "false"}
+      >${stateIcon(now)}<span class="row-title" title=${name}>${name}</span
+      ><span class="trace-seat">${what} · ${word("state", now)}</span></a
     >
-    ${step.after.length ? html`<p class="trace-after">${step.after.map(afterView).join(joint())}</p>` : nothing}
+    ${
+      after.length
+        ? html`<p class="trace-after">${after.map(afterView).join(joint)}</p>`
+        : nothing
+    }
   </li>`;
 }
 
-/** @param {string} id @param {State} state */
-function taskOf(id, state) {
-  return state.tasks[id] ?? state.detail?.trace.find((task) => task.id === id);
-}
-
-const joint = () => (language() === "zh" ? "；" : "; ");
-
 /** @param {ChainLink} link */
-function afterView(link) {
-  const title = link.title || link.id;
-  const words = said(link.words);
-  return words ? t("chain.afterWhy", { title, words }) : t("chain.after", { title });
+function afterView({ id, title, words }) {
+  const why = said(words);
+  return t(why ? "chain.afterWhy" : "chain.after", { title: title || id, words: why });
 }

@@ -46,7 +46,7 @@ function entryView(entry, state, act) {
     const today = dayKey(state.now);
     return guard([entry.at, today, language()], () => dayView(entry.at, state.now));
   }
-  if (entry.type === "job") return jobCard(entry.job, state, act);
+  if (entry.type === "job") return jobCard(entry, state, act);
   if (entry.type === "runs") return runsLine(entry.job, entry.messageId, state, act);
   const { message, delivery, error, joined } = entry;
   const hits = message.turnId ? state.hits[message.turnId] : null;
@@ -93,7 +93,7 @@ function welcomeView(act) {
       ${examples.map(
         (name) =>
           html`<li>
-            <button type="button" @click=${() => act.suggest(t(`welcome.${name}`))}>
+            <button type="button" @click=${() => act.editText(t(`welcome.${name}`), true)}>
               <span class="example-text">${t(`welcome.${name}`)}</span>
               <span class="example-why">${t(`welcome.${name}.why`)}</span>
             </button>
@@ -110,7 +110,7 @@ function latestButton(state, act) {
   return html`<button
     type="button"
     class="latest ${state.unseen ? "has-new" : ""}"
-    @click=${() => act.hands.toBottom()}
+    @click=${() => act.scroll?.toBottom()}
   >
     ${icon("down")}<span>${label}</span>
   </button>`;

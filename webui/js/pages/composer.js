@@ -21,7 +21,7 @@ export function composerView(state, act) {
         placeholder=${t("composer.placeholder")}
         aria-describedby="composer-hint"
         .value=${live(state.draft)}
-        @input=${(/** @type {any} */ event) => act.setDraft(event.target.value)}
+        @input=${(/** @type {any} */ event) => act.store.set({ draft: event.target.value })}
         @keydown=${(/** @type {KeyboardEvent} */ event) => onKey(event, act)}
       ></textarea>
       <button

@@ -12,11 +12,13 @@ const OPEN_FILES = 10;
 const OPEN_LINES = 200;
 const PART_LINES = 40;
 const HEADS = ["diff.before", "diff.after", "diff.line"];
-const MARK = { "+": "added", "-": "removed", "\\": "note" };
+/** @type {Record<string, [string, string]>}  By a line's mark: its class, and its sign as shown. */
+const MARKS = { "+": ["added", "+"], "-": ["removed", "−"], "\\": ["note", " "] };
+
+/** @typedef {TaskPage["unfolded"]} Folds  @typedef {Actions["keepers"]["detail"]} Keeper */
 
 /** @param {TaskPage} detail @param {Actions} act */
-export function diffView(detail, act) {
-  const { diff, diffLoad, unfolded } = detail;
+export function diffView({ diff, diffLoad, unfolded }, act) {
   if (diffLoad === "failed") {
     return html`<section>
       <h3>${t("diff.title")}</h3>
@@ -24,91 +26,73 @@ export function diffView(detail, act) {
     </section>`;
   }
   if (!diff) return nothing;
-  return guard([diff, unfolded, language()], () => filesView(diff, unfolded, act));
+  return guard([diff, unfolded, language()], () => filesView(diff, unfolded, act.keepers.detail));
 }
 
-/** @param {Diff} diff @param {Record<string, boolean>} unfolded @param {Actions} act */
-function filesView(diff, unfolded, act) {
-  const attempts = new Set(diff.files.map((file) => file.attempt)).size > 1;
-  const total = diff.files.length + diff.moreFiles;
+/** @param {Diff} diff @param {Folds} unfolded @param {Keeper} keeper */
+function filesView({ files, moreFiles, interrupted, unseen }, unfolded, keeper) {
+  const several = new Set(files.map((file) => file.attempt)).size > 1;
   return html`<section class="diff" aria-labelledby="diff-title">
-    <h3 id="diff-title">${tn("diff.files", total)}</h3>
-    ${diff.files.map((file, number) => fileView(file, number, attempts, unfolded, act))}
-    ${missing(diff).map((text) => html`<p class="diff-note">${text}</p>`)}
+    <h3 id="diff-title">${tn("diff.files", files.length + moreFiles)}</h3>
+    ${files.map((file, number) => fileView(file, number, several, unfolded, keeper))}
+    ${notesView([
+      moreFiles && tn("diff.more", moreFiles),
+      interrupted && tn("diff.interrupted", interrupted),
+      unseen.length && t("diff.unseen", { folders: unseen.join(", ") }),
+    ])}
   </section>`;
 }
 
-/** @param {Diff} diff  What is not there, in words. */
-function missing(diff) {
-  const { moreFiles, interrupted, unseen } = diff;
-  return [
-    moreFiles ? tn("diff.more", moreFiles) : "",
-    interrupted ? tn("diff.interrupted", interrupted) : "",
-    unseen.length ? t("diff.unseen", { folders: unseen.join(", ") }) : "",
-  ].filter(Boolean);
+/** @param {unknown[]} notes */
+function notesView(notes) {
+  return notes.filter(Boolean).map((text) => html`<p class="diff-note">${text}</p>`);
 }
 
-/**
- * @param {FileDiff} file
- * @param {number} number
- * @param {boolean} attempts there are several
- * @param {Record<string, boolean>} unfolded
- * @param {Actions} act
- */
-function fileView(file, number, attempts, unfolded, act) {
+/** @param {FileDiff} file @param {number} number @param {boolean} several @param {Folds} unfolded @param {Keeper} keeper */
+function fileView(file, number, several, unfolded, keeper) {
   const lines = file.hunks.reduce((sum, hunk) => sum + hunk.lines.length, 0);
   const key = `${number}`;
-  const notes = fileNotes(file, attempts);
-  const empty = !file.hunks.length && !notes.length;
+  const notes = fileNotes(file, several);
   const open = unfolded[key] ?? (number < OPEN_FILES && lines <= OPEN_LINES);
+  const counts = html`<ins>+${file.added}</ins> <del>−${file.removed}</del>`;
   const head = html`<span class="badge">${word("diff.action", file.action)}</span>
     <code class="diff-path">${file.fromPath ? `${file.fromPath} → ` : ""}${file.path}</code>
-    ${
-      file.unshown
-        ? nothing
-        : html`<span class="diff-count"
-            ><ins>+${file.added}</ins> <del>−${file.removed}</del></span
-          >`
-    }`;
-  if (empty) return html`<div class="diff-file"><p class="diff-head">${head}</p></div>`;
+    ${file.unshown ? nothing : html`<span class="diff-count">${counts}</span>`}`;
+  if (!lines && !notes.length) {
+    return html`<div class="diff-file"><p class="diff-head">${head}</p></div>`;
+  }
+  const sign = icon(open ? "chevron-down" : "chevron-right");
+  const fold = () => keeper.unfold(key, !open);
   return html`<div class="diff-file" data-file=${file.path}>
-    <button
-      type="button"
-      class="diff-head"
-      aria-expanded=${open}
-      @click=${() => act.unfold(key, !open)}
-    >
-      ${icon(open ? "chevron-down" : "chevron-right")}${head}
-    </button>
-    ${open ? notes.map((text) => html`<p class="diff-note">${text}</p>`) : nothing}
-    ${open && file.hunks.length ? linesView(file, key, unfolded, act) : nothing}
+    ${button(html`${sign}${head}`, fold, { look: "diff-head", expanded: open })}
+    ${open ? notes : nothing}
+    ${open && lines ? linesView(file, key, unfolded, keeper) : nothing}
   </div>`;
 }
 
-/** @param {FileDiff} file @param {boolean} attempts  What else is to be said of it. */
-function fileNotes(file, attempts) {
+/** @param {FileDiff} file @param {boolean} several attempts  What else is to be said of it. */
+function fileNotes(file, several) {
   const { oldSize, newSize, oldMode, newMode, unshown, cutLines, shared, attempt } = file;
   const lang = language();
   const size = [oldSize, newSize]
-    .filter((bytes) => bytes !== null)
-    .map((bytes) => tn("diff.bytes", bytes ?? 0, { n: count(bytes ?? 0, lang) }))
+    .flatMap((bytes) => (bytes === null ? [] : tn("diff.bytes", bytes, { n: count(bytes, lang) })))
     .join(" → ");
-  return [
-    attempts ? t("diff.attempt", { n: attempt }) : "",
-    newMode ? t("diff.mode", { from: oldMode ?? "", to: newMode }) : "",
-    unshown ? t(`diff.unshown.${unshown}`, { size }) : "",
-    cutLines ? tn("diff.cut", cutLines, { n: count(cutLines, lang) }) : "",
-    shared ? t("diff.shared") : "",
-  ].filter(Boolean);
+  return notesView([
+    several && t("diff.attempt", { n: attempt }),
+    newMode && t("diff.mode", { from: oldMode ?? "", to: newMode }),
+    unshown && t(`diff.unshown.${unshown}`, { size }),
+    cutLines && tn("diff.cut", cutLines, { n: count(cutLines, lang) }),
+    shared && t("diff.shared"),
+  ]);
 }
 
-/** @param {FileDiff} file @param {string} key @param {Record<string, boolean>} unfolded @param {Actions} act */
-function linesView(file, key, unfolded, act) {
+/** @param {FileDiff} file @param {string} key @param {Folds} unfolded @param {Keeper} keeper */
+function linesView({ path, hunks }, key, unfolded, keeper) {
   return html`<div
     class="table-box diff-box"
     tabindex="0"
     role="region"
-    aria-label=${t("diff.of", { path: file.path })}
+    aria-label=${t("diff.of", { path })}
   >
     <table class="diff-lines">
       <thead class="sr-only">
@@ -116,42 +100,30 @@ function linesView(file, key, unfolded, act) {
           ${HEADS.map((head) => html`<th scope="col">${t(head)}</th>`)}
         </tr>
       </thead>
-      ${file.hunks.map((hunk, number) => hunkView(hunk, `${key}.${number}`, unfolded, act))}
+      ${hunks.map((hunk, number) => hunkView(hunk, `${key}.${number}`, unfolded, keeper))}
     </table>
   </div>`;
 }
 
-/** @param {DiffHunk} hunk @param {string} key @param {Record<string, boolean>} unfolded @param {Actions} act */
-function hunkView(hunk, key, unfolded, act) {
+/** @param {DiffHunk} hunk @param {string} key @param {Folds} unfolded @param {Keeper} keeper */
+function hunkView(hunk, key, unfolded, keeper) {
   const whole = unfolded[key] || hunk.lines.length <= PART_LINES * 1.5;
   const rows = numbered(hunk).slice(0, whole ? undefined : PART_LINES);
   const left = hunk.lines.length - rows.length;
+  const across = (/** @type {unknown} */ inside) =>
+    html`<tr class="diff-at"><td colspan="3">${inside}</td></tr>`;
   return html`<tbody>
-    <tr class="diff-at">
-      <td colspan="3">${t("diff.from", { n: hunk.newStart || hunk.oldStart })}</td>
-    </tr>
-    ${rows.map(rowView)}
-    ${
-      left
-        ? html`<tr class="diff-at">
-            <td colspan="3">${button(tn("diff.unfold", left), () => act.unfold(key, true))}</td>
-          </tr>`
-        : nothing
-    }
+    ${across(t("diff.from", { n: hunk.newStart || hunk.oldStart }))} ${rows.map(rowView)}
+    ${left ? across(button(tn("diff.unfold", left), () => keeper.unfold(key, true))) : nothing}
   </tbody>`;
 }
 
 /** @param {ReturnType<typeof numbered>[number]} row */
 function rowView({ mark, text, before, after }) {
-  const kind = /** @type {Record<string, string>} */ (MARK)[mark] ?? "same";
+  const [kind, sign] = MARKS[mark] ?? ["same", " "];
   const line = kind === "note" ? t("diff.noEnd") : shown(text);
-  const told =
-    kind === "added"
-      ? html`<ins>${line}</ins>`
-      : kind === "removed"
-        ? html`<del>${line}</del>`
-        : line;
-  const sign = kind === "added" ? "+" : kind === "removed" ? "−" : " ";
+  const removed = kind === "removed" ? html`<del>${line}</del>` : line;
+  const told = kind === "added" ? html`<ins>${line}</ins>` : removed;
   return html`<tr class="diff-${kind}">
     <td class="diff-number">${before ?? ""}</td>
     <td class="diff-number">${after ?? ""}</td>

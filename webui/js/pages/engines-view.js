@@ -1,6 +1,5 @@
 /** Engines: what there is and how it is, an endpoint's form, who serves what. */
 
-import { known, orderOf, othersOf, SEATS } from "./engines.js";
 import { html, icon, nothing } from "../core/html.js";
 import { t, tn } from "../core/i18n.js";
 import { wantWords } from "../ui/banners.js";
@@ -8,36 +7,38 @@ import { inputField, selectField } from "../ui/fields.js";
 import * as parts from "../ui/parts.js";
 import { button, iconButton, moment, word } from "../ui/parts.js";
 
+/** Whatever may have an order of its own; `all` is for whatever has none. */
+const SEATS = ["all", "teller", "planner", "standard", "specialist", "deferred"];
+
 /** @param {State} state @param {Actions} act */
 export function enginesView(state, act) {
   const { list, load, error, form } = state.engines;
   if (!list && load === "failed") return parts.failedView(() => act.engines.load(), error);
-  const title = html`<h2 tabindex="-1" data-focus>${t("engines.page")}</h2>`;
-  if (!list)
-    return html`<div class="engines-page">${title}${parts.loading(t("engines.loading"))}</div>`;
+  const add = () => act.engines.open(null);
   return html`<div class="engines-page">
-    ${title}
-    <p class="muted">${t("engines.pageHint")}</p>
-    <ul class="triggers">
-      ${list.engines.map((engine) => cardView(engine, list, state, act))}
-    </ul>
+    <h2 tabindex="-1" data-focus>${t("engines.page")}</h2>
     ${
-      form
-        ? formView(form, act)
-        : button(t("engines.add"), () => act.engines.open(null), {
-            sign: "plus",
-            look: "",
-            id: "engine-add",
-          })
+      list
+        ? html`<p class="muted">${t("engines.pageHint")}</p>
+            <ul class="triggers">
+              ${list.engines.map((engine) => cardView(engine, list, state, act))}
+            </ul>
+            ${
+              form
+                ? formView(form, act)
+                : button(t("engines.add"), add, { sign: "plus", look: "", id: "engine-add" })
+            }
+            ${orderView(list, state, act)}`
+        : parts.loading(t("engines.loading"))
     }
-    ${orderView(list, state, act)}
   </div>`;
 }
 
 /** @param {Engine} engine @param {EngineList} list @param {State} state @param {Actions} act */
 function cardView(engine, list, state, act) {
-  const { name, state: how, kind } = engine;
+  const { name, state: how, kind, model, baseUrl, key, keyEnv } = engine;
   const tone = how === "waiting" ? "warn" : "plain";
+  const serves = engine.serves.map((seat) => word("seat", seat)).join(t("list.and"));
   return html`<li class="trigger" data-engine=${name}>
     <div class="trigger-title">
       <strong>${name}</strong>
@@ -46,17 +47,15 @@ function cardView(engine, list, state, act) {
     <p class="row-meta">
       ${
         kind === "endpoint"
-          ? html`<span>${engine.model}</span><span class="engine-url">${engine.baseUrl}</span>
-              <span>${t(`engines.key.${engine.key}`, { variable: engine.keyEnv })}</span>`
+          ? html`<span>${model}</span><span class="engine-url">${baseUrl}</span>
+              <span>${t(`engines.key.${key}`, { variable: keyEnv })}</span>`
           : html`<span>${t(`engines.kind.${kind}`)}</span>`
       }
     </p>
     ${how === "waiting" ? whyView(engine) : nothing}
     ${
-      engine.serves.length
-        ? html`<p class="row-meta">
-            <span>${t("engines.serves")} ${seatWords(engine.serves)}</span>
-          </p>`
+      serves
+        ? html`<p class="row-meta"><span>${t("engines.serves")} ${serves}</span></p>`
         : nothing
     }
     ${buttonsView(engine, list, state, act)}
@@ -73,109 +72,98 @@ function whyView({ name, want, reason, until, tasks }) {
   </p>`;
 }
 
-/** @param {string[]} seats */
-function seatWords(seats) {
-  return seats.map((seat) => word("seat", seat)).join(t("list.and"));
-}
-
 /** @param {Engine} engine @param {EngineList} list @param {State} state @param {Actions} act */
-function buttonsView({ name, kind }, list, state, act) {
-  const { removing, busy } = state.engines;
-  if (removing === name) return removalView(name, act);
-  const first = orderOf(list, "all")[0] === name;
+function buttonsView(engine, { orders }, state, { engines }) {
+  const { name, kind } = engine;
+  if (state.engines.removing === name) {
+    return parts.confirmView(
+      t("engines.confirm", { name }),
+      [t("triggers.removeYes"), () => engines.remove(name)],
+      [t("triggers.removeNo"), () => engines.set({ removing: "" }), "engine-remove-no"],
+    );
+  }
+  const order = orders.all ?? [];
   const named = t("engines.useNamed", { name });
-  const use = () => act.engines.use(name);
+  const off = Boolean(state.pending.engine);
+  const use = () => engines.order("all", [name, ...order.filter((one) => one !== name)]);
   return html`<div class="trigger-actions">
-    ${first ? nothing : button(t("engines.use"), use, { sign: "play", off: Boolean(busy), named })}
+    ${order[0] === name ? nothing : button(t("engines.use"), use, { sign: "play", off, named })}
     ${
       kind === "endpoint"
         ? html`<span class="trigger-more"
-            >${iconButton("edit", t("engines.editNamed", { name }), () => act.engines.open(name))}
-            ${iconButton("trash", t("engines.removeNamed", { name }), () => act.engines.confirm(name))}</span
+            >${iconButton("edit", t("engines.editNamed", { name }), () => engines.open(engine))}
+            ${iconButton("trash", t("engines.removeNamed", { name }), () => engines.confirm(name))}</span
           >`
         : nothing
     }
   </div>`;
 }
 
-/** @param {string} name @param {Actions} act */
-function removalView(name, { engines }) {
-  const asked = t("engines.confirm", { name });
-  return html`<div class="trigger-actions" role="group" aria-label=${asked}>
-    <span>${asked}</span>
-    ${button(t("triggers.removeYes"), () => engines.remove(name), { look: "small danger" })}
-    ${button(t("triggers.removeNo"), () => engines.confirm(""), { id: "engine-remove-no" })}
-  </div>`;
-}
-
 // --- the form
 
 /** @param {EngineForm} form @param {Actions} act */
-function formView(form, act) {
-  const { base, busy, errors } = form;
-  const submit = parts.onSubmit(() => void act.engines.save());
+function formView(form, { engines }) {
+  const { base, busy, errors, keyIs, model, trial } = form;
   const off = Boolean(busy);
-  return html`<form class="engine-form" id="engine-form" novalidate @submit=${submit}>
+  /**
+   * @param {"name" | "baseUrl" | "model" | "key" | "keyEnv"} name
+   * @param {{type?: string, list?: string, placeholder?: string, hint?: string}} more
+   */
+  const field = (name, more) =>
+    inputField({
+      name: `engine-${name}`,
+      label: t(`engines.field.${name}`),
+      value: form[name],
+      error: errors[name],
+      change: (value) => engines.edit({ [name]: value }),
+      required: true,
+      mono: true,
+      ...more,
+    });
+  const kinds = [base?.key === "kept" ? "kept" : "none", "key", "variable"];
+  const known = t("engines.known").split(" "); // addresses that many will want
+  return html`<form
+    class="engine-form"
+    id="engine-form"
+    novalidate
+    @submit=${parts.onSubmit(() => void engines.save())}
+  >
     <h3>${base ? t("engines.editNamed", { name: base.name }) : t("engines.addTitle")}</h3>
+    ${base ? nothing : field("name", { placeholder: "deepseek", hint: t("engines.nameHint") })}
+    ${field("baseUrl", { list: "engine-known", placeholder: known[0], hint: t("engines.urlHint") })}
+    ${proposals("engine-known", known)}
+    ${selectField(
+      {
+        name: "engine-keyIs",
+        label: t("engines.keyIs"),
+        value: keyIs,
+        change: (value) => engines.edit({ keyIs: /** @type {EngineForm["keyIs"]} */ (value) }),
+      },
+      kinds.map((value) => ({ value, label: t(`engines.keyIs.${value}`) })),
+    )}
+    ${keyIs === "key" ? field("key", { type: "password", hint: t("engines.keyHint") }) : nothing}
     ${
-      base
-        ? nothing
-        : field(form, act, "name", { placeholder: "deepseek", hint: t("engines.nameHint") })
+      keyIs === "variable"
+        ? field("keyEnv", { placeholder: "DEEPSEEK_API_KEY", hint: t("engines.envHint") })
+        : nothing
     }
-    ${field(form, act, "baseUrl", { list: "engine-known", placeholder: known()[0], hint: t("engines.urlHint") })}
-    ${proposals("engine-known", known())} ${keyFields(form, act)}
-    ${field(form, act, "model", { list: "engine-models", hint: t("engines.modelHint") })}
-    ${proposals("engine-models", form.trial?.models ?? [])}
+    ${
+      errors.key && keyIs !== "key"
+        ? html`<p class="error-text" role="alert">${errors.key}</p>`
+        : nothing
+    }
+    ${field("model", { list: "engine-models", hint: t("engines.modelHint") })}
+    ${proposals("engine-models", trial?.models ?? [])}
     <div role="status" class="engine-trial">${trialView(form)}</div>
     ${parts.failureView(errors.form, "engine-form-error")}
     <div class="trigger-actions">
       <button type="submit" class="primary" ?disabled=${off}>
         ${t(busy === "save" ? "engines.saving" : "engines.save")}
       </button>
-      ${button(t(form.model ? "engines.try" : "engines.listModels"), () => act.engines.tryOut(), { look: "", off })}
-      ${button(t("engines.cancel"), () => act.engines.close(), { look: "" })}
+      ${button(t(model ? "engines.try" : "engines.listModels"), () => engines.tryOut(), { look: "", off })}
+      ${button(t("engines.cancel"), () => engines.close(), { look: "" })}
     </div>
   </form>`;
-}
-
-/** @param {EngineForm} form @param {Actions} act */
-function keyFields(form, act) {
-  const kinds = [form.base?.key === "kept" ? "kept" : "none", "key", "variable"];
-  return html`${selectField(
-    {
-      name: "engine-keyIs",
-      label: t("engines.keyIs"),
-      value: form.keyIs,
-      change: (keyIs) => act.engines.edit({ keyIs: /** @type {any} */ (keyIs) }),
-    },
-    kinds.map((value) => ({ value, label: t(`engines.keyIs.${value}`) })),
-  )}
-  ${form.keyIs === "key" ? field(form, act, "key", { type: "password", hint: t("engines.keyHint") }) : nothing}
-  ${form.keyIs === "variable" ? field(form, act, "keyEnv", { placeholder: "DEEPSEEK_API_KEY", hint: t("engines.envHint") }) : nothing}
-  ${
-    form.errors.key && form.keyIs !== "key"
-      ? html`<p class="error-text" role="alert">${form.errors.key}</p>`
-      : nothing
-  }`;
-}
-
-/**
- * @param {EngineForm} form
- * @param {Actions} act
- * @param {"name" | "baseUrl" | "model" | "key" | "keyEnv"} name
- * @param {{type?: string, list?: string, placeholder?: string, hint?: string}} more
- */
-function field(form, act, name, more) {
-  return inputField({
-    name: `engine-${name}`,
-    label: t(`engines.field.${name}`),
-    value: form[name],
-    error: form.errors[name],
-    change: (value) => act.engines.edit({ [name]: value }),
-    required: true,
-    mono: true,
-    ...more,
-  });
 }
 
 /** @param {string} id @param {string[]} values */
@@ -189,29 +177,27 @@ function proposals(id, values) {
 function trialView({ busy, trial }) {
   if (busy === "trial") return parts.loading(t("engines.trying"));
   if (!trial) return nothing;
-  const { models, api } = trial;
+  const { models, api, callsTools, text, tookS } = trial;
   const shown = models.slice(0, 12).join(t("list.and"));
   const more = models.length > 12 ? " …" : "";
-  return html`${models.length ? html`<p>${tn("engines.models", models.length)} ${shown}${more}</p>` : nothing}
-  ${
-    trial.ok && api
-      ? html`<p>
-          ${icon("check")}${t(`engines.answers.${api}`, { seconds: trial.tookS.toFixed(1) })}
-          ${trial.callsTools ? nothing : html`<q>${trial.text.slice(0, 80)}</q>`}
-        </p>`
-      : nothing
-  }
-  ${trial.ok && api && !trial.callsTools ? html`<p>${icon("alert")}${t("engines.noTools")}</p>` : nothing}`;
+  const list = html`<p>${tn("engines.models", models.length)} ${shown}${more}</p>`;
+  const answered = html`<p>
+      ${icon("check")}${t(`engines.answers.${api}`, { seconds: tookS.toFixed(1) })}
+      ${callsTools ? nothing : html`<q>${text.slice(0, 80)}</q>`}
+    </p>
+    ${callsTools ? nothing : html`<p>${icon("alert")}${t("engines.noTools")}</p>`}`;
+  return html`${models.length ? list : nothing} ${trial.ok && api ? answered : nothing}`;
 }
 
 // --- who serves
 
 /** @param {EngineList} list @param {State} state @param {Actions} act */
-function orderView(list, state, act) {
-  const { seat, busy } = state.engines;
-  const order = orderOf(list, seat);
-  const off = Boolean(busy);
-  const own = seat !== "all" && order.length > 0;
+function orderView({ engines, orders }, state, act) {
+  const { seat } = state.engines;
+  const order = orders[seat] ?? []; // empty: as all the rest
+  const others = ["auto", ...engines.map(({ name }) => name)].filter((name) => !order.includes(name));
+  const off = Boolean(state.pending.engine);
+  const change = (/** @type {string[]} */ names) => act.engines.order(seat, names);
   return html`<section class="engine-order" aria-labelledby="engine-order-title">
     <h3 id="engine-order-title">${t("engines.who")}</h3>
     ${selectField(
@@ -220,7 +206,7 @@ function orderView(list, state, act) {
         label: t("engines.whoFor"),
         value: seat,
         hint: t("engines.whoHint"),
-        change: (value) => act.engines.show(value),
+        change: (value) => act.engines.set({ seat: value }),
       },
       SEATS.map((value) => ({
         value,
@@ -230,31 +216,30 @@ function orderView(list, state, act) {
     ${
       order.length
         ? html`<ol class="engine-names">
-            ${order.map((name, at) => orderRow(name, at, order, state, act))}
+            ${order.map((_, at) => orderRow(order, at, off, change))}
           </ol>`
         : html`<p class="muted">${t("engines.asRest")}</p>`
     }
     <div class="trigger-actions">
-      ${othersOf(list, order).map((name) =>
-        button(name, () => act.engines.order(seat, [...order, name]), { sign: "plus", off }),
-      )}
-      ${own ? button(t("engines.toRest"), () => act.engines.order(seat, []), { off }) : nothing}
+      ${others.map((name) => button(name, () => change([...order, name]), { sign: "plus", off }))}
+      ${
+        seat !== "all" && order.length
+          ? button(t("engines.toRest"), () => change([]), { off })
+          : nothing
+      }
     </div>
   </section>`;
 }
 
-/** @param {string} name @param {number} at @param {string[]} order @param {State} state @param {Actions} act */
-function orderRow(name, at, order, state, act) {
-  const { seat, busy } = state.engines;
-  const off = Boolean(busy);
-  const left = order.filter((one) => one !== name);
-  const raise = () => act.engines.raise(seat, at);
-  const drop = () => act.engines.order(seat, left);
+/** @param {string[]} order @param {number} at @param {boolean} off @param {(names: string[]) => void} change */
+function orderRow(order, at, off, change) {
+  const name = order[at];
+  const raise = () => change(order.toSpliced(at - 1, 2, name, order[at - 1]));
+  const drop = () => change(order.toSpliced(at, 1));
+  const auto = name === "auto" ? html` <span class="muted">${t("engines.auto")}</span>` : nothing;
   return html`<li>
-    <span
-      >${name}${name === "auto" ? html` <span class="muted">${t("engines.auto")}</span>` : nothing}</span
-    >
+    <span>${name}${auto}</span>
     ${at ? iconButton("up", t("engines.raise", { name }), raise, { off }) : nothing}
-    ${left.length ? iconButton("x", t("engines.drop", { name }), drop, { off }) : nothing}
+    ${order.length > 1 ? iconButton("x", t("engines.drop", { name }), drop, { off }) : nothing}
   </li>`;
 }

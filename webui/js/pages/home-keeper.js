@@ -1,6 +1,6 @@
 /** Keeps the home fresh, and works out where the runs of the last day stand in it. */
 
-import { heard, Resource } from "../core/resource.js";
+import { stateResource } from "../core/resource.js";
 
 const REFRESH_MS = 3000;
 const DAY_MS = 86_400_000;
@@ -8,13 +8,11 @@ const MAX_LANES = 24;
 
 /** Loaded when one comes to it, and when what it shows may have changed. */
 export class HomeKeeper {
-  /** @param {Store} store @param {Api} api @param {import("../core/resource.js").Timers} timers */
-  constructor(store, api, timers) {
+  /** @param {Store} store @param {Api} api */
+  constructor(store, api) {
     this.store = store;
     const request = async () => ({ data: await api.home() });
-    this.page = new Resource(timers, request, (told) =>
-      store.set({ home: heard(store.state.home, told) }),
-    );
+    this.page = stateResource(store, "home", request);
   }
 
   /** @param {State} state @param {State} before */

@@ -8,8 +8,8 @@ import { count, duration, elapsed } from "../core/time.js";
 import { mindWhy } from "../ui/banners.js";
 import { ago, button, clock, since, stamped, stateIcon, word } from "../ui/parts.js";
 
-/** @param {Job} job @param {State} state @param {Actions} act */
-export function jobCard(job, state, act) {
+/** @param {{job: Job, told: boolean}} entry @param {State} state @param {Actions} act */
+export function jobCard({ job, told }, state, act) {
   const { steps, headline, tail } = job;
   return html`<li class="job is-${job.state}" id="job-${job.id}">
     ${stateIcon(job.state)}
@@ -21,21 +21,22 @@ export function jobCard(job, state, act) {
       ${headline ? html`<p class="job-headline">${headline}</p>` : nothing}
       ${tail ? html`<pre class="job-text" dir="auto">${shown(tail)}</pre>` : nothing}
       ${steps.length > 1 ? html`<ol class="job-steps">${steps.map(stepView)}</ol>` : nothing}
-      ${outcomeView(job)}
+      ${told && job.state === "done" ? nothing : outcomeView(job)}
       <p class="job-actions">${buttonsView(job, state, act)}</p>
     </div>
   </li>`;
 }
 
-/** @param {Job["steps"][number]} step */
-function stepView(step) {
-  return html`<li>${stateIcon(step.state)}<a href="#/task/${step.id}" dir="auto">${shown(step.title)}</a></li>`;
+/** @param {JobStep} step */
+function stepView({ id, state, title, pending }) {
+  const href = `#/${pending ? "trigger" : "task"}/${id}`;
+  const sign = stateIcon(pending ? "waiting" : state);
+  return html`<li>${sign}<a href=${href} dir="auto">${shown(title)}</a></li>`;
 }
 
 /** @param {Job} job @param {State} state @param {Actions} act */
 function buttonsView(job, state, act) {
-  const live = isLive(job);
-  const what = live ? "cancel" : "retry";
+  const what = isLive(job) ? "cancel" : "retry";
   const off = Boolean(state.pending[job.taskId]);
   const order = button(t(`task.${what}`), () => act.orderJob(job, what), { look: "link", off });
   return html`${job.state === "done" ? nothing : order}
@@ -46,38 +47,34 @@ function buttonsView(job, state, act) {
 function outcomeView({ outcome, state, taskId }) {
   if (!outcome || state === "canceled") return nothing;
   const { cut, error, exitCode, failureReason } = outcome;
-  const why = [word("reason", failureReason), exitCode ? t("task.exit", { code: exitCode }) : ""];
+  const exit = exitCode ? t("task.exit", { code: exitCode }) : "";
+  const why = [word("reason", failureReason), exit].filter(Boolean).join(" · ");
   const more = t("job.cut", { n: count(cut, language()) });
-  return html`${
-      state === "failed"
-        ? html`<p class="error-text">${why.filter(Boolean).join(" · ") || t("state.failed")}</p>`
-        : nothing
-    }
+  const failed = state === "failed";
+  return html`${failed ? html`<p class="error-text">${why || t("state.failed")}</p>` : nothing}
     ${error ? html`<pre class="job-text" dir="auto">${shown(error)}</pre>` : nothing}
-    ${
-      outcome.html
-        ? html`<div class="prose" ${serverHtml(outcome.html)}></div>`
-        : nothing
-    }
+    ${outcome.html ? html`<div class="prose" ${serverHtml(outcome.html)}></div>` : nothing}
     ${cut ? html`<p><a class="link" href="#/task/${taskId}">${more}</a></p>` : nothing}`;
 }
 
 /** @param {Job} job @param {State} state  How long it takes, what it waits for, or when it ended. */
 export function jobMeta(job, state) {
   const { now } = state;
+  const { askedAt, startedAt, notBefore, waitsFor } = job;
   if (job.state === "running" || job.state === "planning") {
-    const began = Date.parse(job.startedAt ?? job.askedAt);
+    const ms = Math.max(0, now - Date.parse(startedAt ?? askedAt));
     const plans = job.state === "planning" ? html`<span>${t("state.planning")}</span>` : nothing;
-    return html`${plans}<span class="ticking">${elapsed(Math.max(0, now - began))}</span>`;
+    return html`${plans}<span class="ticking">${elapsed(ms)}</span>`;
   }
   if (isLive(job)) {
-    const later = job.notBefore && Date.parse(job.notBefore) > now;
-    if (job.waitsFor) return html`<span>${waitWords(job.waitsFor, state)}</span>`;
-    if (later) return html`<span>${t("tasks.notBefore")} ${ago(job.notBefore ?? "", now)}</span>`;
-    return html`<span>${word("state", job.state)} · ${since(job.askedAt, now)}</span>`;
+    if (waitsFor) return html`<span>${waitWords(waitsFor, state)}</span>`;
+    if (notBefore && Date.parse(notBefore) > now) {
+      return html`<span>${t("tasks.notBefore")} ${ago(notBefore, now)}</span>`;
+    }
+    return html`<span>${word("state", job.state)} · ${since(askedAt, now)}</span>`;
   }
-  const ended = job.endedAt ?? job.askedAt;
-  const ran = job.startedAt ? Date.parse(ended) - Date.parse(job.startedAt) : 0;
+  const ended = job.endedAt ?? askedAt;
+  const ran = startedAt ? Date.parse(ended) - Date.parse(startedAt) : 0;
   return html`<span>${since(ended, now)}</span>${
     ran > 0 ? html`<span>${duration(ran, language())}</span>` : nothing
   }`;
@@ -94,56 +91,52 @@ function waitWords(what, state) {
 
 /** @param {Job} job  Of a trigger: how often, when last, how often otherwise. */
 export function runsMeta({ runs, endedAt, changes, failures }) {
-  const failed = html`<span class="error-text">${t("job.failed", { n: failures })}</span>`;
   return html`<span>${tn("job.runs", runs)}</span>${
     endedAt ? html`<span>${t("job.last")} ${clock(endedAt)}</span>` : nothing
-  }${changes ? html`<span>${t("job.changed", { n: changes })}</span>` : nothing}${failures ? failed : nothing}`;
+  }${changes ? html`<span>${t("job.changed", { n: changes })}</span>` : nothing}${
+    failures ? html`<span class="error-text">${t("job.failed", { n: failures })}</span>` : nothing
+  }`;
 }
 
 /** @param {Job} job @param {string} messageId @param {State} state @param {Actions} act */
 export function runsLine(job, messageId, state, act) {
-  const open = Boolean(state.runs[job.id]?.open);
+  const expanded = Boolean(state.runs[job.id]?.open);
   const failed = job.state === "failed";
   const paused = state.triggers[job.id]?.enabled === false;
+  const toggle = () => act.toggleRuns(job.id);
   return html`<li class="job is-line is-${job.state}" id="m-${messageId}" data-runs=${job.id}>
     ${stateIcon(job.state)}
     <div class="job-body">
       <p class="job-head">
-        <button
-          type="button"
-          class="link job-title"
-          aria-expanded=${open ? "true" : "false"}
-          @click=${() => act.toggleRuns(job.id)}
+        ${button(shown(job.title), toggle, { look: "link job-title", expanded })}
+        <span class="job-meta"
+          >${runsMeta(job)}${paused ? html`<span>${t("state.paused")}</span>` : nothing}</span
         >
-          ${shown(job.title)}
-        </button>
-        <span class="job-meta">${runsMeta(job)}${paused ? html`<span>${t("state.paused")}</span>` : nothing}</span>
       </p>
-      ${failed || open ? outcomeView(job) : nothing}
+      ${failed || expanded ? outcomeView(job) : nothing}
       ${failed ? html`<p class="job-actions">${buttonsView(job, state, act)}</p>` : nothing}
-      ${open ? runsList(job, state, act) : nothing}
+      ${expanded ? runsList(job, state, act) : nothing}
     </div>
   </li>`;
 }
 
 /** @param {Job} job @param {State} state @param {Actions} act  Each run, the newest first. */
-export function runsList(job, state, act) {
-  const { jobs, before } = state.runs[job.id] ?? { jobs: [], before: null };
+export function runsList({ id }, state, act) {
+  const { jobs, before } = state.runs[id] ?? { jobs: [], before: null };
+  const more = button(t("tasks.loadMore"), () => act.moreRuns(id), { look: "link" });
   return html`<ol class="job-steps">
-      ${jobs.map(
-        (run) =>
-          html`<li>
-            ${stateIcon(run.state)}<a href="#/task/${run.taskId}">${stamped(run.endedAt ?? run.askedAt)}</a>
-            ${run.state === "failed" ? html`<span class="error-text">${word("reason", run.failureReason)}</span>` : nothing}
-          </li>`,
-      )}
+      ${jobs.map(runView)}
     </ol>
     <p class="job-actions">
-      ${
-        before
-          ? button(t("tasks.loadMore"), () => act.moreRuns(job.id), { look: "link" })
-          : nothing
-      }
-      <a class="link" href="#/trigger/${job.id}">${t("task.trigger")}</a>
+      ${before ? more : nothing} <a class="link" href="#/trigger/${id}">${t("task.trigger")}</a>
     </p>`;
+}
+
+/** @param {Job} run */
+function runView({ state, taskId, endedAt, askedAt, failureReason }) {
+  const why = state === "failed" ? word("reason", failureReason) : "";
+  return html`<li>
+    ${stateIcon(state)}<a href="#/task/${taskId}">${stamped(endedAt ?? askedAt)}</a>
+    ${why ? html`<span class="error-text">${why}</span>` : nothing}
+  </li>`;
 }

@@ -8,13 +8,12 @@ const FOLLOW_MS = 2000;
 const FOLLOWED = 3;
 
 export class JobsKeeper {
-  /** @param {Store} store @param {Api} api @param {Pick<import("../core/link.js").Ports, "later" | "drop" | "hidden">} ports */
-  constructor(store, api, ports) {
+  /** @param {Store} store @param {Api} api */
+  constructor(store, api) {
     this.store = store;
     this.api = api;
-    this.ports = ports;
-    /** @type {any} */
-    this.loading = null;
+    /** @type {ReturnType<typeof setTimeout> | undefined} */
+    this.loading = undefined;
     this.following = false;
   }
 
@@ -22,23 +21,23 @@ export class JobsKeeper {
   onChange(state, before) {
     if (state.session !== "in" || state.load !== "ready") return;
     if (state.list.load === "idle" && (state.list !== before.list || before.load !== "ready")) {
-      if (this.loading !== null) this.ports.drop(this.loading);
-      this.loading = this.ports.later(() => void this.load(false), TYPING_MS);
+      clearTimeout(this.loading);
+      this.loading = setTimeout(() => void this.load(false), TYPING_MS);
     }
     this.follow();
   }
 
   /** @param {boolean} next  The page after those loaded. */
   async load(next) {
-    const asked = this.store.state.list;
-    this.store.dispatch({ type: "jobsLoad", load: "loading" });
+    const filter = this.store.state.list;
+    this.store.patch("list", { load: "loading" });
     try {
-      const { q, chip, before } = asked;
-      const filter = CHIPS[/** @type {keyof typeof CHIPS} */ (chip)];
-      const page = await this.api.jobs({ ...filter, q, before: next ? before : null });
-      this.store.dispatch({ type: "jobsPage", page, next, asked });
+      const { q, chip, before } = filter;
+      const state = CHIPS[/** @type {keyof typeof CHIPS} */ (chip)];
+      const page = await this.api.jobs({ ...state, q, before: next ? before : null });
+      this.store.dispatch({ type: "jobsPage", page, next, filter });
     } catch {
-      this.store.dispatch({ type: "jobsLoad", load: "failed" });
+      this.store.patch("list", { load: "failed" });
     }
   }
 
@@ -46,22 +45,22 @@ export class JobsKeeper {
   follow() {
     if (this.following || !this.running().length) return;
     this.following = true;
-    this.ports.later(() => void this.look(), FOLLOW_MS);
+    setTimeout(() => void this.look(), FOLLOW_MS);
   }
 
   /** @private */
   running() {
-    const { jobs } = this.store.state;
-    return Object.values(jobs).filter((job) => job.state === "running" && job.messageId);
+    const jobs = Object.values(this.store.state.jobs);
+    return jobs.filter((job) => job.state === "running" && job.messageId);
   }
 
   /** @private */
   async look() {
-    const seen = this.ports.hidden() ? [] : this.running().slice(0, FOLLOWED);
+    const seen = document.hidden ? [] : this.running().slice(0, FOLLOWED);
     for (const { id } of seen) {
       try {
         const job = await this.api.job(id);
-        if (this.store.state.jobs[id]?.state === "running") this.store.dispatch({ type: "job", job });
+        if (this.store.state.jobs[id]?.state === "running") this.store.patch("jobs", { [id]: job });
       } catch {
         // the next look, or an event, tells
       }

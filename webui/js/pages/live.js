@@ -68,7 +68,7 @@ function besideView(now, act) {
   return html`<span class="beside">
     <a href="#/task/${task.id}" title=${task.title}>${t("stop.beside", { title: task.title })}</a>
     ${others.length ? html`<a href="#/tasks">+${others.length}</a>` : nothing}
-    <button type="button" class="link" @click=${() => act.confirmRemoval(`stop ${task.id}`)}>
+    <button type="button" class="link" @click=${() => act.store.set({ confirming: `stop ${task.id}` })}>
       ${t("stop.task")}
     </button>
   </span>`;
@@ -81,6 +81,6 @@ function confirmView(task, act) {
     <button type="button" class="stop" @click=${() => act.stopTask(task.id)}>
       ${icon("stop")}${t("stop.button")}
     </button>
-    <button type="button" class="link" @click=${() => act.confirmRemoval("")}>${t("stop.keep")}</button>
+    <button type="button" class="link" @click=${() => act.store.set({ confirming: "" })}>${t("stop.keep")}</button>
   </div>`;
 }

@@ -2,14 +2,25 @@
 
 import { html, icon, live, nothing, repeat } from "../core/html.js";
 import { language, t, tn } from "../core/i18n.js";
-import { GROUPS, LONG_TERM, groupsOf, piecesOf, placeOfHit } from "./memory.js";
 import { hashOf } from "../core/route.js";
 import { dateName, dayKey, fileSize, monthName } from "../core/time.js";
 import { button, emptyState, failedView, iconButton, loading } from "../ui/parts.js";
-import { holdBackCandidates, onSubmit, since, taskTitle, word } from "../ui/parts.js";
+import { holdBackCandidates, onSubmit, since, taskTitle, typing, word } from "../ui/parts.js";
+import { GROUP_OF, LONG_TERM, piecesOf, placeOfHit } from "./memory.js";
 
 /** Of a group with many files, the first are shown until more are asked for. */
 const SHOWN = 30;
+const GROUPS = ["longTerm", "days", "summaries", "docs"];
+/** @type {Record<string, string>}  Icons of kinds of files and hits. */
+const SIGNS = {
+  longTerm: "memory",
+  day: "list",
+  month: "list",
+  summary: "list",
+  docs: "book",
+  transcript: "chat",
+  result: "tasks",
+};
 
 /** @param {State} state @param {Actions} act */
 export function memoryView(state, act) {
@@ -21,9 +32,15 @@ export function memoryView(state, act) {
 // --- looking for something
 
 /** @param {State} state @param {Actions} act */
-function searchField({ memory: { query } }, act) {
-  const submit = onSubmit(() => act.memory.search());
-  return html`<form class="search" role="search" @submit=${submit}>
+function searchField({ memory: { query } }, { memory }) {
+  const onKey = (/** @type {KeyboardEvent} */ event) => {
+    holdBackCandidates(event);
+    const picks = event.isComposing || event.keyCode === 229;
+    if (picks || event.key !== "Escape" || !query) return;
+    event.preventDefault();
+    memory.clear();
+  };
+  return html`<form class="search" role="search" @submit=${onSubmit(() => memory.search())}>
     <label class="sr-only" for="memory-search">${t("memory.search")}</label>
     ${icon("search")}
     <input
@@ -37,52 +54,47 @@ function searchField({ memory: { query } }, act) {
       placeholder=${t("memory.searchHint")}
       aria-keyshortcuts="/"
       .value=${live(query)}
-      @input=${(/** @type {any} */ event) => act.memory.type(event.target.value)}
-      @keydown=${(/** @type {KeyboardEvent} */ event) => onKey(event, query, act)}
+      @input=${typing((text) => memory.type(text))}
+      @keydown=${onKey}
     />
     ${
       query
-        ? iconButton("x", t("memory.clear"), () => act.memory.clear())
+        ? iconButton("x", t("memory.clear"), () => memory.clear())
         : html`<kbd aria-hidden="true">/</kbd>`
     }
   </form>`;
-}
-
-/** @param {KeyboardEvent} event @param {string} query @param {Actions} act */
-function onKey(event, query, act) {
-  holdBackCandidates(event);
-  const picks = event.isComposing || event.keyCode === 229;
-  if (picks || event.key !== "Escape" || !query) return;
-  event.preventDefault();
-  act.memory.clear();
 }
 
 /** @param {State} state @param {Actions} act */
 function foundView(state, act) {
   const { state: stage, hits } = state.memory.search;
   const none = stage === "ready" && !hits.length ? t("memory.nothing") : "";
-  const count = hits.length && stage !== "failed" ? tn("memory.found", hits.length) : none;
+  const count = hits.length ? tn("memory.found", hits.length) : none;
   return html`<p class=${hits.length ? "found-count" : "sr-only"} role="status">${count}</p>
     ${foundList(state, act)}`;
 }
 
 /** @param {State} state @param {Actions} act */
 function foundList(state, act) {
-  const { search } = state.memory;
-  const { hits } = search;
-  if (search.state === "failed") {
-    return failedView(() => act.memory.search(), search.error, t("memory.searchFailed"));
+  const { state: stage, hits, fallback, error } = state.memory.search;
+  if (stage === "failed") {
+    return failedView(() => act.memory.search(), error, t("memory.searchFailed"));
   }
-  if (search.state !== "ready" && !hits.length) return loading(t("memory.searching"));
+  if (stage !== "ready" && !hits.length) return loading(t("memory.searching"));
   if (!hits.length) return emptyState(t("memory.nothing"), t("memory.nothingText"));
-  const busy = search.state === "asking";
-  return html`${search.fallback ? html`<p class="foot-note">${t("memory.fallback", { why: search.fallback })}</p>` : nothing}
+  const busy = stage === "asking";
+  return html`${footNote(fallback ? t("memory.fallback", { why: fallback }) : "")}
     <ul class="found ${busy ? "is-busy" : ""}" aria-busy=${busy ? "true" : "false"}>
       ${hits.map((hit) => hitView(hit, state, act))}
     </ul>`;
 }
 
-/** @param {SearchHit} hit @param {State} state @param {Actions} act */
+/** @param {string} text */
+function footNote(text) {
+  return text ? html`<p class="foot-note">${text}</p>` : nothing;
+}
+
+/** @param {SearchHit} hit @param {State} state @param {Actions} act  It opens where it stands. */
 function hitView(hit, state, act) {
   const place = placeOfHit(hit);
   const inside = html`<span class="hit-head">${headOf(hit, state)}</span>
@@ -92,61 +104,31 @@ function hitView(hit, state, act) {
       )}</span
     >`;
   return html`<li class="hit" data-note="${hit.source}:${hit.line}">
-    ${opener(hit, place, inside, state, act)}
+    ${
+      !place
+        ? html`<div class="hit-link">${inside}</div>`
+        : "view" in place
+          ? html`<a class="hit-link" href=${hashOf(place)}>${inside}</a>`
+          : button(inside, () => act.memory.openMessage(place.message, hit.day), {
+              look: "hit-link",
+              off: Boolean(state.pending[place.message]),
+            })
+    }
   </li>`;
 }
 
-/**
- * @param {SearchHit} hit
- * @param {ReturnType<typeof placeOfHit>} place
- * @param {unknown} inside
- * @param {State} state
- * @param {Actions} act
- */
-function opener(hit, place, inside, state, act) {
-  if (!place) return html`<div class="hit-link">${inside}</div>`;
-  if ("view" in place) return html`<a class="hit-link" href=${hashOf(place)}>${inside}</a>`;
-  const { message } = place;
-  return html`<button
-    type="button"
-    class="hit-link"
-    ?disabled=${Boolean(state.pending[message])}
-    @click=${() => act.memory.openMessage(message, hit.day)}
-  >
-    ${inside}
-  </button>`;
-}
-
 /** @param {SearchHit} hit @param {State} state  Where it stands, when, and who said it. */
-function headOf(hit, state) {
-  const said = hit.role ? word("memory.role", hit.role) : "";
-  const day = hit.day ? dayWords(hit.day, state) : "";
-  const file = hit.kind === "transcript" || hit.kind === "result" ? "" : hit.source;
-  const name = nameOf(hit, state);
-  return html`${icon(SIGNS[hit.kind] ?? "note")}<span class="hit-name">${name}</span> ${[
-      day,
-      said,
-    ].map((text) =>
-      text && text !== name ? html`<span class="hit-about">${text}</span>` : nothing,
-    )}
-    ${file && file !== name ? html`<span class="hit-source">${file}</span>` : nothing}`;
-}
-
-/** @type {Record<SearchHit["kind"], string>} */
-const SIGNS = {
-  memory: "note",
-  summary: "list",
-  docs: "book",
-  transcript: "chat",
-  result: "tasks",
-};
-
-/** @param {SearchHit} hit @param {State} state */
-function nameOf({ source, kind, taskId }, state) {
+function headOf({ kind, source, taskId, role, day }, state) {
   const task = taskId ? state.tasks[taskId] : undefined;
-  if (task) return taskTitle(task);
   const file = state.memory.files.find((one) => one.path === source);
-  return file ? fileTitle(file, state) : word("memory.kind", kind);
+  const known = file ? fileTitle(file, state) : word("memory.kind", kind);
+  const name = task ? taskTitle(task) : known;
+  const said = [day ? dayWords(day, state) : "", word("memory.role", role)];
+  const path = kind === "transcript" || kind === "result" ? name : source;
+  return html`${icon(SIGNS[kind] ?? "note")}<span class="hit-name">${name}</span> ${said.map(
+      (text) => (text && text !== name ? html`<span class="hit-about">${text}</span>` : nothing),
+    )}
+    ${path === name ? nothing : html`<span class="hit-source">${path}</span>`}`;
 }
 
 /** @param {string} day @param {State} state */
@@ -158,44 +140,39 @@ export function dayWords(day, { now, zone }) {
 
 /** @param {State} state @param {Actions} act */
 function listView(state, act) {
-  const { load, files } = state.memory;
-  if (load === "failed") return failedView(() => act.keepers.memory.list.load());
+  const { load, files, index } = state.memory;
+  if (load === "failed") return failedView(() => act.memory.list.load());
   if (load !== "ready") return loading(t("memory.loading"));
-  const groups = groupsOf(files);
+  const open = state.backlog.items.filter((item) => !item.done).length;
   const bare = files.every((file) => file.kind === "docs");
+  const begun = bare || files.some((file) => file.kind === "longTerm");
+  const count = index?.passages ? tn("memory.indexed", index.passages) : "";
   return html`<div class="memory-actions">
-      ${backlogLink(state)}
+      <a class="button small" href="#/backlog"
+        >${icon("tasks")}${t("backlog.title")}${
+          open ? html`<span class="badge">${tn("backlog.open", open)}</span>` : nothing
+        }</a
+      >
       <a class="button small" href="#/memory/new">${icon("plus")}${t("memory.new")}</a>
     </div>
     ${bare ? emptyState(t("memory.empty"), t("memory.emptyText")) : nothing}
-    ${GROUPS.map((name) => groupView(name, groups[name], state, act))}
-    ${groups.longTerm.length || bare ? nothing : longTermLink()} ${indexView(state)}`;
+    ${GROUPS.map((name) => groupView(name, state, act))}
+    ${
+      begun
+        ? nothing
+        : html`<p class="group-none">
+            <a href=${hashOf({ view: "noteEdit", path: LONG_TERM })}>${t("memory.longTermNew")}</a>
+          </p>`
+    }
+    ${footNote(index?.fallback ? t("memory.fallback", { why: index.fallback }) : count)}`;
 }
 
-/** @param {State} state */
-function backlogLink({ backlog }) {
-  const open = backlog.items.filter((item) => !item.done).length;
-  return html`<a class="button small" href="#/backlog"
-    >${icon("tasks")}${t("backlog.title")}${
-      open ? html`<span class="badge">${tn("backlog.open", open)}</span>` : nothing
-    }</a
-  >`;
-}
-
-function longTermLink() {
-  const href = hashOf({ view: "noteEdit", path: LONG_TERM });
-  return html`<p class="group-none"><a href=${href}>${t("memory.longTermNew")}</a></p>`;
-}
-
-/**
- * @param {(typeof GROUPS)[number]} name
- * @param {MemoryFile[]} files
- * @param {State} state
- * @param {Actions} act
- */
-function groupView(name, files, state, act) {
+/** @param {string} name @param {State} state @param {Actions} act */
+function groupView(name, state, act) {
+  const files = state.memory.files.filter((file) => GROUP_OF[file.kind] === name);
   if (!files.length) return nothing;
   const all = files.length <= SHOWN || state.memory.whole.includes(name);
+  const more = t("memory.all", { n: files.length });
   return html`<section class="group" data-group=${name}>
     <h3>
       ${t(`memory.group.${name}`)}
@@ -208,39 +185,27 @@ function groupView(name, files, state, act) {
         (/** @type {MemoryFile} */ file) => rowView(file, state),
       )}
     </ul>
-    ${
-      all
-        ? nothing
-        : button(t("memory.all", { n: files.length }), () => act.memory.showWhole(name), {
-            look: "link",
-          })
-    }
+    ${all ? nothing : button(more, () => act.memory.showWhole(name), { look: "link" })}
   </section>`;
 }
 
 /** @param {MemoryFile} file @param {State} state */
 function rowView(file, state) {
-  return html`<li class="row ${file.hidden ? "is-hidden" : ""}" data-note=${file.path}>
-    <a
-      class="row-link"
-      href=${hashOf({ view: "note", path: file.path, line: null })}
-      title=${file.path}
-    >
-      ${icon(FILE_SIGNS[file.kind] ?? "note")}
+  const { path, kind, hidden, modifiedAt } = file;
+  return html`<li class="row ${hidden ? "is-hidden" : ""}" data-note=${path}>
+    <a class="row-link" href=${hashOf({ view: "note", path, line: null })} title=${path}>
+      ${icon(SIGNS[kind] ?? "note")}
       <span class="row-main">
         <span class="row-title">${fileTitle(file, state)}</span>
         <span class="row-meta">
           ${aboutFile(file, state)}
-          ${file.modifiedAt ? html`<span>${since(file.modifiedAt, state.now)}</span>` : nothing}
-          ${file.hidden ? html`<span class="badge">${t("memory.hidden")}</span>` : nothing}
+          ${modifiedAt ? html`<span>${since(modifiedAt, state.now)}</span>` : nothing}
+          ${hidden ? html`<span class="badge">${t("memory.hidden")}</span>` : nothing}
         </span>
       </span>
     </a>
   </li>`;
 }
-
-/** @type {Record<MemoryFile["kind"], string>} */
-const FILE_SIGNS = { longTerm: "memory", raw: "note", day: "list", month: "list", docs: "book" };
 
 /** @param {MemoryFile} file @param {State} state  A day and a month by their names. */
 export function fileTitle({ path, kind, title, day }, state) {
@@ -258,34 +223,24 @@ export function aboutFile(file, state) {
     <span>${fileSize(size, language())}</span>`;
 }
 
-/** @param {State} state  How much is searched, and what is amiss with it. */
-function indexView({ memory: { index } }) {
-  if (!index) return nothing;
-  if (index.fallback) {
-    return html`<p class="foot-note">${t("memory.fallback", { why: index.fallback })}</p>`;
-  }
-  if (!index.passages) return nothing;
-  return html`<p class="foot-note">${tn("memory.indexed", index.passages)}</p>`;
-}
-
 // --- under a reply: what memory its turn was given
 
 /** @param {string} turnId @param {TurnHits} known @param {State} state @param {Actions} act */
-export function hitsView(turnId, known, state, act) {
-  if (known.load === "failed") {
-    const again = () => act.memory.loadHits(turnId);
+export function hitsView(turnId, { load, hits }, state, act) {
+  if (load === "failed") {
+    const again = () => act.memory.hits.load(turnId);
     return html`<p class="hits-told">
       ${t("hits.failed")} ${button(t("load.again"), again, { sign: "retry", look: "link" })}
     </p>`;
   }
-  if (known.load !== "ready") {
+  if (load !== "ready") {
     return html`<p class="hits-told" role="status">
       <span class="spinner"></span>${t("hits.loading")}
     </p>`;
   }
-  if (!known.hits.length) return html`<p class="hits-told">${t("hits.none")}</p>`;
+  if (!hits.length) return html`<p class="hits-told">${t("hits.none")}</p>`;
   return html`<ul class="hits" aria-label=${t("hits.title")}>
-    ${known.hits.map((hit) => turnHitView(hit, state))}
+    ${hits.map((hit) => turnHitView(hit, state))}
   </ul>`;
 }
 
@@ -293,10 +248,8 @@ export function hitsView(turnId, known, state, act) {
 function turnHitView({ source, text, line, day, kind }, state) {
   const place = placeOfHit({ source, kind: kind ?? "memory", line: line ?? 0 });
   const name = source === LONG_TERM ? t("memory.longTerm") : source;
-  const plain = piecesOf(text ?? "", [])
-    .map((piece) => piece.text)
-    .join("")
-    .trim();
+  const pieces = piecesOf(text ?? "").map((piece) => piece.text);
+  const plain = pieces.join("").trim();
   return html`<li>
     <p class="hits-head">
       ${place && "view" in place ? html`<a href=${hashOf(place)}>${name}</a>` : name}

@@ -1,14 +1,11 @@
-/**
- * Files of memory as the page shows and names them, and where in a text a passage stands. Pure.
- */
+/** Files of memory as the page shows and names them, and where in a text a passage stands. Pure. */
 
 import { bare, marked } from "../core/marks.js";
 
 export const LONG_TERM = "memory.md";
-export const GROUPS = /** @type {const} */ (["longTerm", "days", "summaries", "docs"]);
 
-/** @type {Record<MemoryFile["kind"], (typeof GROUPS)[number]>} */
-const GROUP_OF = {
+/** @type {Record<MemoryFile["kind"], "longTerm" | "days" | "summaries" | "docs">} */
+export const GROUP_OF = {
   longTerm: "longTerm",
   raw: "days",
   day: "summaries",
@@ -21,35 +18,19 @@ const COMMENT = /<!--[^]*?(?:-->|$)/g;
 /** Signs of Markdown around words: where it is not rendered, they only disturb. */
 const AROUND = /(\*\*|`)(?=\S)([^\n]*?\S)\1/g;
 
-/**
- * The files as their list shows them, each group in the server's order.
- *
- * @param {MemoryFile[]} files
- * @returns {Record<(typeof GROUPS)[number], MemoryFile[]>}
- */
-export function groupsOf(files) {
-  const groups = Object.fromEntries(
-    GROUPS.map((name) => [name, files.filter((file) => GROUP_OF[file.kind] === name)]),
-  );
-  return /** @type {any} */ (groups);
-}
+/** @param {string} text  As many letters that are not shown. */
+const blank = (text) => "\0".repeat([...text].length);
 
-/**
- * A snippet in pieces, those that were looked for marked.
- *
- * @param {string} snippet
- * @param {[number, number][]} marks in characters, not in JavaScript's halves of them
- * @returns {{text: string, marked: boolean}[]}
- */
-export function piecesOf(snippet, marks) {
+/** @param {string} snippet @param {[number, number][]} [marks]  Its pieces, what was found marked. */
+export function piecesOf(snippet, marks = []) {
   /** @type {{text: string, marked: boolean}[]} */
   const pieces = [];
-  const hidden = hiddenIn(snippet);
-  let place = 0;
-  for (const [at, letter] of [...snippet].entries()) {
-    const here = place;
-    place += letter.length;
-    if (hidden.some(([from, to]) => from <= here && here < to)) continue;
+  const letters = snippet
+    .replace(COMMENT, blank)
+    .replace(AROUND, (_, sign, words) => `${blank(sign)}${words}${blank(sign)}`);
+  // Marks count characters, not JavaScript's halves of them.
+  for (const [at, letter] of [...letters].entries()) {
+    if (letter === "\0") continue;
     const marked = marks.some(([from, to]) => from <= at && at < to);
     const last = pieces.at(-1);
     if (last?.marked === marked) last.text += letter;
@@ -58,22 +39,10 @@ export function piecesOf(snippet, marks) {
   return pieces;
 }
 
-/** @param {string} snippet @returns {[number, number][]} what of it is not shown */
-function hiddenIn(snippet) {
-  const end = (/** @type {RegExpExecArray} */ one) => one.index + one[0].length;
-  const comments = [...snippet.matchAll(COMMENT)].map((one) => [one.index, end(one)]);
-  const signs = [...snippet.matchAll(AROUND)].flatMap((one) => [
-    [one.index, one.index + one[1].length],
-    [end(one) - one[1].length, end(one)],
-  ]);
-  return /** @type {[number, number][]} */ ([...comments, ...signs]);
-}
-
 /**
  * Where a hit is opened: a file at its line, a task; or the message in the conversation.
  *
- * @param {{source: string, kind: SearchHit["kind"], line: number, messageId?: string | null,
- *   taskId?: string | null}} hit
+ * @param {Pick<SearchHit, "source" | "kind" | "line"> & Partial<SearchHit>} hit
  * @returns {Route | {message: string} | null}
  */
 export function placeOfHit({ source, kind, line, messageId, taskId }) {
@@ -104,12 +73,9 @@ function needleOf(line) {
 }
 
 /**
- * How a line of a text is found again where the text is shown: how it begins, and how many lines
- * before it begin the same way.
+ * How a line is found again where its text is shown: how it begins, and how many before it begin so.
  *
- * @param {string} text
- * @param {number} line from 1
- * @returns {{needle: string, before: number} | null} null: from there on there is nothing to be seen
+ * @param {string} text @param {number} line from 1; null: from there on there is nothing to be seen
  */
 export function lineMark(text, line) {
   const needles = text.split("\n").map(needleOf);
@@ -121,13 +87,7 @@ export function lineMark(text, line) {
 
 // --- writing
 
-/**
- * The name of a new note of a day.
- *
- * @param {string} day `2026-01-28`
- * @param {string} title
- * @param {string} id for one whose title has no Latin letter or digit
- */
+/** @param {string} day @param {string} title @param {string} id for a title without a Latin letter */
 export function notePath(day, title, id) {
   const plain = title.normalize("NFKD").replace(/\p{M}/gu, "").toLowerCase();
   const words = plain.replace(/[^a-z0-9]+/g, "-").slice(0, 32);
@@ -149,16 +109,13 @@ export function noteText(title, text) {
 /** @param {string} text  Line ends as a field of the page has them. */
 const plainEnds = (text) => text.replace(/\r\n?/g, "\n");
 
-/** @param {string} text of a file @returns {string} as a field of the page holds it */
-export function typed(text) {
-  return bare(plainEnds(text));
-}
+/** @param {string} text of a file, as a field of the page holds it */
+export const typed = (text) => bare(plainEnds(text));
 
 /**
- * A text as its file holds it: with the names of entries and the line ends it had.
+ * A text that was typed as its file holds it: with the names of entries and the line ends it had.
  *
- * @param {string} text as it was typed
- * @param {(string | null | undefined)[]} sources what it was made from, the nearest first
+ * @param {string} text @param {(string | null | undefined)[]} sources of it, the nearest first
  */
 export function written(text, sources) {
   const known = sources.filter((one) => one != null);
@@ -180,13 +137,7 @@ function linesOf(text) {
     .map((line) => line.trimEnd());
 }
 
-/**
- * The lines of another version, those that mine lacks marked.
- *
- * @param {string} other
- * @param {string} mine
- * @returns {{text: string, marked: boolean}[]}
- */
+/** @param {string} other @param {string} mine  The other's lines, those that mine lacks marked. */
 export function otherLines(other, mine) {
   /** @type {Map<string, number>} */
   const left = new Map();
@@ -198,31 +149,17 @@ export function otherLines(other, mine) {
   });
 }
 
-/**
- * @param {string} html as the server made it
- * @param {string} title that stands above it
- * @returns {string} without a first heading that only says the title again
- */
+/** @param {string} html @param {string} title  Without a first heading that only says the title. */
 export function withoutTitle(html, title) {
   const [whole, first] = /^\s*<h1(?: dir="auto")?>([^<]*)<\/h1>\s*/.exec(html) ?? [];
-  return whole && lettersOf(unescaped(first)) === lettersOf(title)
-    ? html.slice(whole.length)
-    : html;
+  const said = first?.replace(/&(?:amp|lt|gt|quot|#39);/g, " ");
+  return whole && lettersOf(said) === lettersOf(title) ? html.slice(whole.length) : html;
 }
 
-/**
- * @param {string} html of a raw day
- * @param {(role: string) => string} nameOf who is called how: plain words of the page's own
- * @returns {string} with the heads of messages told apart
- */
+/** @param {string} html @param {(role: string) => string} nameOf  Of messages: who said them when. */
 export function withHeads(html, nameOf) {
   return html.replace(
     /<h2(?: dir="auto")?>(\d\d:\d\d) (user|agent|system)<\/h2>/g,
     (_, at, role) => `<h2 class="said">${at} ${nameOf(role)}</h2>`,
   );
-}
-
-/** @param {string} text */
-function unescaped(text) {
-  return text.replace(/&(?:amp|lt|gt|quot|#39);/g, " ");
 }

@@ -93,7 +93,7 @@ function deliveryView(entry, act) {
         <button type="button" class="link" @click=${() => act.resend(message.id)}>
           ${icon("retry")}${t("delivery.retry")}
         </button>
-        <button type="button" class="link" @click=${() => act.takeBack(message.id)}>
+        <button type="button" class="link" @click=${() => act.takeBack(message)}>
           ${icon("edit")}${t("delivery.edit")}
         </button>
         <button type="button" class="link" @click=${() => act.discard(message.id)}>

@@ -17,7 +17,7 @@ function backToMemory({ memory }) {
 /** @param {State} state @param {Actions} act */
 export function noteView(state, act) {
   const { note, route } = state;
-  const path = route.view === "note" ? route.path : "";
+  const path = "path" in route ? route.path : "";
   const file = note?.path === path && note.load !== "missing" ? note.file : null;
   return html`${backToMemory(state)}
     <article class="note" data-path=${path}>
@@ -32,7 +32,7 @@ export function noteView(state, act) {
 /** @param {string} path @param {State} state @param {Actions} act  It is on its way, or did not come. */
 function unreadView(path, { note }, act) {
   const load = note?.path === path ? note.load : "loading";
-  if (load === "failed") return parts.failedView(() => act.keepers.memory.note.load(path));
+  if (load === "failed") return parts.failedView(() => act.memory.note.load(path));
   if (load !== "missing") return parts.loading(t("note.loading"));
   if (path !== LONG_TERM) return parts.emptyState(t("note.missing"), path);
   const begin = editLink(path, "note.begin", "");
@@ -50,8 +50,8 @@ function editLink(path, label, look) {
 function titleOf(path, state) {
   const opened = state.note?.path === path ? state.note.file : null;
   const file = opened ?? state.memory.files.find((one) => one.path === path);
-  if (!file) return path === LONG_TERM ? t("memory.longTerm") : path;
-  return fileTitle(file, state);
+  if (file) return fileTitle(file, state);
+  return path === LONG_TERM ? t("memory.longTerm") : path;
 }
 
 /** @param {Note} file @param {State} state */
@@ -68,16 +68,14 @@ function headView(file, state) {
 
 /** @param {Note} file @param {State} state */
 function textView(file, state) {
+  const { kind, day, title } = file;
   if (!file.text.trim()) return html`<p class="muted">${t("note.empty")}</p>`;
-  const shown = withoutTitle(file.html, dayOf(file) ?? fileTitle(file, state));
+  // The text of a day's or month's file names itself otherwise than the page does.
+  const summary = kind === "month" || kind === "day" ? `Summary of ${title}` : null;
+  const own = summary ?? (title === day ? day : fileTitle(file, state));
+  const shown = withoutTitle(file.html, own);
   const told = withHeads(shown, (role) => word("memory.role", role));
   return html`<div class="prose note-text" id="note-body" ${serverHtml(told)}></div>`;
-}
-
-/** @param {Note} file @returns {string | null} how the text of a day's or month's file names itself */
-function dayOf({ kind, day, title }) {
-  if (kind === "month" || kind === "day") return `Summary of ${title}`;
-  return title === day ? day : null;
 }
 
 /** @param {Note} file  Why it cannot be edited here. */
@@ -89,35 +87,57 @@ function whyNot({ kind }) {
 
 /** @param {State} state @param {Actions} act */
 export function noteFormView(state, act) {
-  const { route, notes } = state;
-  const key = route.view === "noteEdit" ? route.path : "new";
-  const isNew = key === "new";
-  const title = isNew ? t("note.newTitle") : t("note.editTitle", { title: titleOf(key, state) });
-  const read = hashOf({ view: "note", path: key, line: null });
-  return html`${isNew ? backToMemory(state) : parts.backLink(read, t("note.backRead"))}
+  const { route, notes, note } = state;
+  const path = "path" in route ? route.path : "";
+  const form = notes[path || "new"];
+  const title = path ? t("note.editTitle", { title: titleOf(path, state) }) : t("note.newTitle");
+  const read = hashOf({ view: "note", path, line: null });
+  const shut = note?.path === path && note.file?.editable === false ? note.file : null;
+  return html`${path ? parts.backLink(read, t("note.backRead")) : backToMemory(state)}
     <div class="form-page note-page">
       <h2 tabindex="-1" data-focus>${title}</h2>
-      ${notes[key] ? formView(notes[key], state, act) : waitingView(key, state, act)}
+      ${
+        form
+          ? formView(form, state, act)
+          : shut
+            ? html`<p class="muted">${whyNot(shut)}</p>`
+            : unreadView(path, state, act)
+      }
     </div>`;
 }
 
-/** @param {string} path @param {State} state @param {Actions} act  Nothing can be written yet, or at all. */
-function waitingView(path, state, act) {
-  const { note } = state;
-  const shut = note?.path === path && note.load === "ready" && note.file?.editable === false;
-  if (shut && note.file) return html`<p class="muted">${whyNot(note.file)}</p>`;
-  return unreadView(path, state, act);
-}
-
 /** @param {NoteForm} form @param {State} state @param {Actions} act */
-function formView(form, state, act) {
-  const { key, text, error, conflict } = form;
+function formView(form, state, { memory }) {
+  const { key, title, text, base, error, conflict, restored, unkept } = form;
   const isNew = key === "new";
-  const submit = parts.onSubmit(() => void act.memory.save(key));
+  const ids = text.includes("<!--") ? `${t("note.idsHint")} ` : "";
+  const onKey = (/** @type {KeyboardEvent} */ event) => {
+    const saves = event.key === "Enter" || event.key.toLowerCase() === "s";
+    if (!saves || !(event.ctrlKey || event.metaKey) || event.isComposing) return;
+    event.preventDefault();
+    void memory.save(key);
+  };
+  const titleField = () =>
+    inputField({
+      name: "note-title",
+      label: t("note.title"),
+      hint: t("note.titleHint"),
+      value: title,
+      change: (value) => memory.edit(key, { title: value }),
+    });
+  const drop = () => memory.startFrom(key, base);
+  const submit = parts.onSubmit(() => void memory.save(key));
   return html`<form class="note-form" id="note-form" novalidate @submit=${submit}>
-    ${isNew ? titleField(form, act) : nothing}
-    ${conflict ? conflictView(form, conflict, act) : nothing}
-    ${form.restored && !conflict ? restoredView(key, act) : nothing}
+    ${isNew ? titleField() : nothing}
+    ${conflict ? conflictView(form, conflict, memory) : nothing}
+    ${
+      restored && !conflict
+        ? html`<p class="note-told">
+            ${icon("info")}<span>${t("note.restored")}</span>
+            ${button(t("note.restoredDrop"), drop, { look: "link" })}
+          </p>`
+        : nothing
+    }
     <div class="field note-field">
       <label for="note-text" class=${isNew ? "" : "sr-only"}>${t("note.text")}</label>
       <textarea
@@ -129,48 +149,19 @@ function formView(form, state, act) {
         aria-describedby="note-hint"
         aria-invalid=${error ? "true" : "false"}
         .value=${live(text)}
-        @input=${(/** @type {any} */ event) => act.memory.edit(key, { text: event.target.value })}
-        @keydown=${(/** @type {KeyboardEvent} */ event) => onKey(event, key, act)}
+        @input=${parts.typing((typed) => memory.edit(key, { text: typed }))}
+        @keydown=${onKey}
       ></textarea>
-      <p class="hint" id="note-hint">${hintOf(form)}</p>
+      <p class="hint" id="note-hint">${ids}${t(unkept ? "note.unkept" : "note.kept")}</p>
     </div>
-    ${parts.failureView(error, "note-error")} ${buttonsView(form, state, act)}
+    ${parts.failureView(error, "note-error")} ${buttonsView(form, state, memory)}
   </form>`;
 }
 
-/** @param {NoteForm} form @param {Actions} act */
-function titleField({ key, title: value }, act) {
-  const change = (/** @type {string} */ title) => act.memory.edit(key, { title });
-  const [label, hint] = [t("note.title"), t("note.titleHint")];
-  return inputField({ name: "note-title", label, hint, value, change });
-}
-
-/** @param {NoteForm} form */
-function hintOf({ text, unkept }) {
-  const ids = text.includes("<!--") ? `${t("note.idsHint")} ` : "";
-  return ids + t(unkept ? "note.unkept" : "note.kept");
-}
-
-/** @param {KeyboardEvent} event @param {string} key @param {Actions} act */
-function onKey(event, key, act) {
-  const saves = event.key === "Enter" || event.key.toLowerCase() === "s";
-  if (!saves || !(event.ctrlKey || event.metaKey) || event.isComposing) return;
-  event.preventDefault();
-  void act.memory.save(key);
-}
-
-/** @param {string} key @param {Actions} act */
-function restoredView(key, act) {
-  return html`<p class="note-told">
-    ${icon("info")}<span>${t("note.restored")}</span>
-    ${button(t("note.restoredDrop"), () => act.memory.dropRestored(key), { look: "link" })}
-  </p>`;
-}
-
-/** @param {NoteForm} form @param {NonNullable<NoteForm["conflict"]>} conflict @param {Actions} act */
-function conflictView({ key, busy: off, text }, { current, shown }, act) {
-  const { memory } = act;
+/** @param {NoteForm} form @param {NonNullable<NoteForm["conflict"]>} conflict @param {Actions["memory"]} memory */
+function conflictView({ key, busy: off, text }, { current, shown }, memory) {
   const mine = t(current ? "note.overwrite" : "note.again");
+  const look = () => memory.edit(key, { conflict: { current, shown: !shown } });
   return html`<section
     class="conflict"
     id="note-conflict"
@@ -185,51 +176,38 @@ function conflictView({ key, busy: off, text }, { current, shown }, act) {
     <div class="conflict-actions">
       ${
         current
-          ? html`<button
-              type="button"
-              class="small"
-              aria-expanded=${shown ? "true" : "false"}
-              @click=${() => memory.toggleOther(key)}
-            >
-              ${t(shown ? "note.lookAway" : "note.look")}
-            </button>`
+          ? button(t(shown ? "note.lookAway" : "note.look"), look, { expanded: shown })
           : nothing
       }
       ${button(mine, () => memory.overwrite(key), { look: "small danger", off })}
-      ${current ? button(t("note.takeOther"), () => memory.takeOther(key)) : nothing}
+      ${current ? button(t("note.takeOther"), () => memory.startFrom(key, current)) : nothing}
     </div>
   </section>`;
 }
 
 /** @param {string} other @param {string} mine */
 function otherView(other, mine) {
-  const lines = otherLines(other, mine);
   return html`<pre class="other" tabindex="0" role="region" aria-label=${t("note.other")}>
-${lines.map(
+${otherLines(other, mine).map(
       ({ text, marked }) => html`${marked ? html`<mark>${text}</mark>` : text}${"\n"}`,
     )}</pre>`;
 }
 
-/** @param {NoteForm} form @param {State} state @param {Actions} act */
-function buttonsView(form, { confirming }, { memory }) {
+/** @param {NoteForm} form @param {State} state @param {Actions["memory"]} memory */
+function buttonsView(form, { confirming }, memory) {
   const { key, busy, conflict } = form;
   if (confirming === "note") {
-    return html`<div class="form-actions" role="group" aria-label=${t("note.confirm")}>
-      <span>${t("note.confirm")}</span>
-      ${button(t("note.discardYes"), () => memory.discard(key), { look: "danger" })}
-      ${button(t("note.discardNo"), () => memory.keepTyping(), { look: "", id: "note-keep" })}
-    </div>`;
+    return parts.confirmView(
+      t("note.confirm"),
+      [t("note.discardYes"), () => memory.close(key)],
+      [t("note.discardNo"), () => memory.confirm("", "#note-text"), "note-keep"],
+      { look: "form-actions", size: "" },
+    );
   }
+  const label = t(key === "new" ? "note.create" : "note.save");
   const leave = t(isDirty(form) ? "note.discard" : "note.leave");
   return html`<div class="form-actions">
-    ${
-      conflict
-        ? nothing
-        : html`<button type="submit" class="primary" ?disabled=${busy}>
-            ${busy ? html`<span class="spinner"></span>` : nothing}
-            ${t(key === "new" ? "note.create" : "note.save")}
-          </button>`
-    }
+    ${conflict ? nothing : parts.submitButton(label, busy)}
     ${button(leave, () => memory.cancel(key), { look: "" })}
   </div>`;
 }

@@ -12,66 +12,45 @@ const LANGUAGES = /** @type {const} */ ([
 
 /** @param {State} state @param {Actions} act */
 export function settingsRows(state, act) {
+  const theme = (/** @type {State["theme"]} */ name) => {
+    const words = t(`theme.${name}`);
+    const more = { look: "", named: words, title: words, pressed: state.theme === name };
+    return button(html`${icon(name)}<span>${words}</span>`, () => act.setTheme(name), more);
+  };
   return html`
-    <div class="choice" role="group" aria-label=${t("settings.theme")}>
-      ${THEMES.map(
-        (theme) =>
-          html`<button
-            type="button"
-            aria-pressed=${state.theme === theme ? "true" : "false"}
-            aria-label=${t(`theme.${theme}`)}
-            title=${t(`theme.${theme}`)}
-            @click=${() => act.setTheme(theme)}
-          >
-            ${icon(theme)}<span>${t(`theme.${theme}`)}</span>
-          </button>`,
-      )}
-    </div>
+    <div class="choice" role="group" aria-label=${t("settings.theme")}>${THEMES.map(theme)}</div>
     <div class="choice" role="group" aria-label=${t("settings.language")}>
-      ${LANGUAGES.map(
-        ([language, name, tag]) =>
-          html`<button
-            type="button"
-            lang=${tag}
-            aria-pressed=${state.language === language ? "true" : "false"}
-            @click=${() => act.setLanguage(language)}
-          >
-            <span>${name}</span>
-          </button>`,
+      ${LANGUAGES.map(([language, name, tag]) =>
+        button(html`<span lang=${tag}>${name}</span>`, () => act.setLanguage(language), {
+          look: "",
+          pressed: state.language === language,
+        }),
       )}
     </div>
   `;
 }
 
-/** A link inside of the menu leads elsewhere: the menu goes. */
-function closeMenu() {
-  document.getElementById("settings")?.hidePopover();
+/** @param {string} href @param {string} sign @param {string} label  It leads elsewhere: the menu goes. */
+function menuLink(href, sign, label) {
+  const leave = () => document.getElementById("settings")?.hidePopover();
+  return html`<a class="button menu-item" href=${href} @click=${leave}>${icon(sign)}${label}</a>`;
 }
 
 /** @param {State} state @param {Actions} act */
 export function settingsMenu(state, act) {
+  const { notifying: pressed, version } = state;
+  const notify = { sign: pressed ? "check" : "alert", look: "menu-item", pressed };
   return html`<div id="settings" class="popover menu" popover aria-label=${t("settings.title")}>
     <p class="menu-title">${t("settings.theme")}</p>
     ${settingsRows(state, act)}
     ${
       "Notification" in globalThis
-        ? html`<button
-            type="button"
-            class="menu-item"
-            aria-pressed=${state.notifying ? "true" : "false"}
-            @click=${() => act.toggleNotifying()}
-          >
-            ${icon(state.notifying ? "check" : "alert")}${t("attention.toggle")}
-          </button>`
+        ? button(t("attention.toggle"), () => act.toggleNotifying(), notify)
         : nothing
     }
-    <a class="button menu-item" href="#/engines" @click=${closeMenu}>
-      ${icon("settings")}${t("engines.open")}
-    </a>
-    <a class="button menu-item" href="#/usage" @click=${closeMenu}>
-      ${icon("list")}${t("usage.open")}
-    </a>
+    ${menuLink("#/engines", "settings", t("engines.open"))}
+    ${menuLink("#/usage", "list", t("usage.open"))}
     ${button(t("settings.logout"), () => act.logout(), { sign: "leave", look: "menu-item" })}
-    <p class="menu-foot">mimikit ${state.version}</p>
+    <p class="menu-foot">mimikit ${version}</p>
   </div>`;
 }

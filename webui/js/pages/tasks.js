@@ -5,27 +5,28 @@ import { language, t } from "../core/i18n.js";
 import { CHIPS, isLive, jobGroups, totalOf } from "../core/jobs.js";
 import { shown } from "../core/shown.js";
 import { count } from "../core/time.js";
-import { button, emptyState, failedView, iconButton, loading, stateIcon, word } from "../ui/parts.js";
+import * as parts from "../ui/parts.js";
+import { button, word } from "../ui/parts.js";
 import { jobMeta, runsList, runsMeta } from "./job.js";
 
 /** @param {State} state @param {Actions} act */
 export function tasksView(state, act) {
-  if (state.load === "failed") return failedView(() => act.session.load(), state.loadError);
-  if (state.load === "loading") return loading(t("tasks.loading"));
+  const { list, totals, load } = state;
+  if (load === "failed") return parts.failedView(() => act.session.load(), state.loadError);
+  if (load === "loading") return parts.loading(t("tasks.loading"));
   const title = html`<h2 class="sr-only" tabindex="-1" data-focus>${t("nav.tasks")}</h2>`;
-  const { list, totals } = state;
   if (!totalOf(totals, "all")) {
-    return html`${title}${emptyState(t("tasks.empty"), t("tasks.emptyText"))}`;
+    return html`${title}${parts.emptyState(t("tasks.empty"), t("tasks.emptyText"))}`;
   }
-  const groups = jobGroups(state);
-  const none = !groups.running.length && !groups.queued.length && !groups.ended.length;
+  const groups = Object.entries(jobGroups(state)).filter(([, jobs]) => jobs.length);
+  const none = !groups.length && list.load === "ready";
+  const failed = list.load === "failed";
   return html`${title} ${filterView(state, act)}
-  ${groupView("running", groups.running, state, act)} ${groupView("queued", groups.queued, state, act)}
-  ${groupView("ended", groups.ended, state, act)}
-  ${none && list.load === "ready" ? html`<p class="group-none">${t("tasks.none")}</p>` : nothing}
-  ${list.load === "failed" ? html`<p class="error-text">${t("load.failed")}</p>` : nothing}
+  ${groups.map(([name, jobs]) => groupView(name, jobs, state, act))}
+  ${none ? html`<p class="group-none">${t("tasks.none")}</p>` : nothing}
+  ${failed ? html`<p class="error-text">${t("load.failed")}</p>` : nothing}
   ${
-    list.before || list.load === "failed"
+    list.before || failed
       ? button(t("tasks.loadMore"), () => act.moreJobs(), { sign: "down" })
       : nothing
   }`;
@@ -33,44 +34,38 @@ export function tasksView(state, act) {
 
 /** @param {State} state @param {Actions} act */
 function filterView({ list, totals }, act) {
+  const total = (/** @type {string} */ chip) =>
+    chip === "trigger"
+      ? nothing
+      : html` <span class="group-count">${count(totalOf(totals, chip), language())}</span>`;
   return html`<div class="job-filter">
     <input
       type="search"
       aria-label=${t("tasks.filter")}
       placeholder=${t("tasks.filter")}
       .value=${list.q}
-      @input=${(/** @type {any} */ event) => act.filterJobs({ q: event.target.value })}
+      @input=${parts.typing((q) => act.filterJobs({ q }))}
     />
     <div class="chips" role="group" aria-label=${t("tasks.filter")}>
-      ${Object.keys(CHIPS).map(
-        (chip) =>
-          html`<button
-            type="button"
-            class="chip"
-            aria-pressed=${chip === list.chip ? "true" : "false"}
-            @click=${() => act.filterJobs({ chip })}
-          >
-            ${t(`chip.${chip}`)}${
-              chip === "trigger"
-                ? nothing
-                : html` <span class="group-count">${count(totalOf(totals, chip), language())}</span>`
-            }
-          </button>`,
+      ${Object.keys(CHIPS).map((chip) =>
+        button(html`${t(`chip.${chip}`)}${total(chip)}`, () => act.filterJobs({ chip }), {
+          look: "chip",
+          pressed: chip === list.chip,
+        }),
       )}
     </div>
   </div>`;
 }
 
-/** @param {"running" | "queued" | "ended"} name @param {Job[]} jobs @param {State} state @param {Actions} act */
+/** @param {string} name @param {Job[]} jobs @param {State} state @param {Actions} act */
 function groupView(name, jobs, state, act) {
-  if (!jobs.length) return nothing;
   return html`<section class="group" data-group=${name}>
     <h3>${t(`tasks.${name}`)}</h3>
     <ul class="rows">
       ${repeat(
         jobs,
-        (job) => job.id,
-        (job) => rowView(job, state, act),
+        (/** @type {Job} */ job) => job.id,
+        (/** @type {Job} */ job) => rowView(job, state, act),
       )}
     </ul>
   </section>`;
@@ -78,45 +73,35 @@ function groupView(name, jobs, state, act) {
 
 /** @param {Job} job @param {State} state @param {Actions} act */
 function rowView(job, state, act) {
-  const { taskId } = job;
-  const busy = Boolean(state.pending[taskId]);
+  const { id, kind, taskId, title, profile, failureReason, headline } = job;
   const what = isLive(job) ? "cancel" : "retry";
-  const runs = job.kind === "trigger";
-  const open = runs && state.runs[job.id]?.open;
-  const main = html`${stateIcon(job.state)}
+  const runs = kind === "trigger";
+  const failed = job.state === "failed";
+  const expanded = runs && Boolean(state.runs[id]?.open);
+  const why = failed && !runs ? word("reason", failureReason) : "";
+  const main = html`${parts.stateIcon(job.state)}
     <span class="row-main">
-      <span class="row-title" dir="auto">${shown(job.title)}</span>
+      <span class="row-title" dir="auto">${shown(title)}</span>
       <span class="row-meta"
-        >${runs ? runsMeta(job) : jobMeta(job, state)}<span>${word("profile", job.profile)}</span>${
-          job.state === "failed" && !runs
-            ? html`<span class="error-text">${word("reason", job.failureReason)}</span>`
-            : nothing
-        }${job.headline ? html`<span class="row-headline">${job.headline}</span>` : nothing}</span
+        >${runs ? runsMeta(job) : jobMeta(job, state)}<span>${word("profile", profile)}</span>${
+          why ? html`<span class="error-text">${why}</span>` : nothing
+        }${headline ? html`<span class="row-headline">${headline}</span>` : nothing}</span
       >
     </span>`;
+  const more = { off: Boolean(state.pending[taskId]), title: t(`task.${what}`) };
+  const sign = what === "cancel" ? "x" : "retry";
+  const order = () => act.orderJob(job, what);
   return html`<li class="row is-${job.state}" data-task=${taskId}>
       ${
         runs
-          ? html`<button
-              type="button"
-              class="row-link"
-              aria-expanded=${open ? "true" : "false"}
-              @click=${() => act.toggleRuns(job.id)}
-            >
-              ${main}
-            </button>`
+          ? button(main, () => act.toggleRuns(id), { look: "row-link", expanded })
           : html`<a class="row-link" href="#/task/${taskId}">${main}</a>`
       }
       ${
-        isLive(job) || job.state === "failed"
-          ? iconButton(
-              what === "cancel" ? "x" : "retry",
-              t(`task.${what}Named`, { title: job.title }),
-              () => act.orderJob(job, what),
-              { off: busy, title: t(`task.${what}`) },
-            )
+        isLive(job) || failed
+          ? parts.iconButton(sign, t(`task.${what}Named`, { title }), order, more)
           : nothing
       }
     </li>
-    ${open ? html`<li class="row-runs">${runsList(job, state, act)}</li>` : nothing}`;
+    ${expanded ? html`<li class="row-runs">${runsList(job, state, act)}</li>` : nothing}`;
 }

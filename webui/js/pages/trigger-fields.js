@@ -199,7 +199,7 @@ function conditionFields(row, errors, state, edit) {
  * One template for both, so that the field someone types in stays when the type changes.
  *
  * @param {ConditionRow} row
- * @param {Omit<import("../ui/fields.js").Field, "label">} field
+ * @param {Omit<Field, "label">} field
  * @param {EditRow} edit
  */
 function fileFields(row, field, edit) {
@@ -221,7 +221,7 @@ function fileFields(row, field, edit) {
 
 /**
  * @param {ConditionRow} row
- * @param {Omit<import("../ui/fields.js").Field, "label">} field
+ * @param {Omit<Field, "label">} field
  * @param {State} state
  * @param {EditRow} edit
  */

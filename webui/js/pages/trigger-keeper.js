@@ -7,8 +7,6 @@ import { Resource } from "../core/resource.js";
 import * as fields from "./trigger-form.js";
 import { newRow } from "./trigger-form.js";
 
-/** @typedef {import("../core/resource.js").Timers & {zone: () => string}} Ports the reader's time zone */
-
 /** What changed is asked for at most so often. */
 export const REFRESH_MS = 400;
 /** A condition may move without its trigger: it is looked at anew this often. */
@@ -21,7 +19,7 @@ const REFUSALS = new Set([400, 409, 422]);
 
 // --- how the state changes
 
-/** @type {Record<string, (state: State, action: any) => State>} */
+/** @type {Reducers} */
 export const TRIGGER_ACTIONS = {
   triggerOpened,
   triggerTold,
@@ -132,18 +130,16 @@ function formPreviewed(state, { key, asked, ...values }) {
 // --- when each is loaded
 
 export class TriggerKeeper {
-  /** @param {Store} store @param {Api} api @param {Ports} ports */
+  /** @param {Store} store @param {Api} api @param {{zone: () => string}} ports */
   constructor(store, api, ports) {
     this.store = store;
     this.zone = ports.zone;
     this.loadedAt = 0;
     this.opened = new Resource(
-      ports,
       (id) => api.triggerDetail(id, ports.zone()),
       (told, id) => this.hear(told, id),
     );
     this.preview = new Resource(
-      ports,
       ({ body }) => api.previewTrigger(body),
       (told, { key, asked }) => this.hearPreview(told, key, asked),
     );
@@ -198,7 +194,7 @@ export class TriggerKeeper {
     return this.opened.load(id);
   }
 
-  /** @private @param {import("../core/resource.js").Told} told @param {string} id */
+  /** @private @param {Loaded} told @param {string} id */
   hear({ load, data }, id) {
     this.loadedAt = load === "loading" ? 0 : this.store.state.now; // one at a time
     this.store.dispatch({ type: "triggerTold", id, load, data });
@@ -249,7 +245,7 @@ export class TriggerKeeper {
 
   /**
    * @private
-   * @param {import("../core/resource.js").Told} told
+   * @param {Loaded} told
    * @param {string} key
    * @param {string} asked
    */

@@ -108,7 +108,7 @@ function buttonsView(trigger, state, act) {
             >`
           : nothing
       }
-      ${iconButton("trash", t("triggers.remove"), () => act.confirmRemoval(id), { off })}
+      ${iconButton("trash", t("triggers.remove"), () => act.store.set({ confirming: id }), { off })}
     </span>
   </div>`;
 }
@@ -118,7 +118,7 @@ function removalView(id, act) {
   return html`<div class="trigger-actions" role="group" aria-label=${t("triggers.confirm")}>
     <span>${t("triggers.confirm")}</span>
     ${button(t("triggers.removeYes"), () => act.removeTrigger(id), { look: "small danger" })}
-    ${button(t("triggers.removeNo"), () => act.confirmRemoval(""))}
+    ${button(t("triggers.removeNo"), () => act.store.set({ confirming: "" }))}
   </div>`;
 }
 

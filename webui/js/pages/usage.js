@@ -2,28 +2,26 @@
 
 import { html, nothing, svg } from "../core/html.js";
 import { language, t, tn } from "../core/i18n.js";
-import { heard, Resource } from "../core/resource.js";
+import { stateResource } from "../core/resource.js";
 import { count } from "../core/time.js";
 import { backLink, factsList, failedView, loading, word } from "../ui/parts.js";
 
 const BY = /** @type {const} */ (["day", "engine", "role", "trigger"]);
 const REFRESH_MS = 2000;
-
+/** Of the bars, in their own measure. */
 const STEP = 10;
 const BAR = 7;
 const HIGH = 80;
 
 /** Loaded when one comes to the page, and when what was used has changed. */
 export class UsageKeeper {
-  /** @param {Store} store @param {Api} api @param {import("../core/resource.js").Timers} timers */
-  constructor(store, api, timers) {
+  /** @param {Store} store @param {Api} api */
+  constructor(store, api) {
     const request = async () => {
       const reports = await Promise.all(BY.map((by) => api.usage(by)));
       return Object.fromEntries(BY.map((by, at) => [by, reports[at]]));
     };
-    this.reports = new Resource(timers, request, (told) =>
-      store.set({ usage: heard(store.state.usage, told) }),
-    );
+    this.reports = stateResource(store, "usage", request);
   }
 
   /** @param {State} state @param {State} before */
@@ -49,10 +47,8 @@ export function usageView(state, act) {
 /** @param {State} state @param {Actions} act */
 function bodyView({ usage }, act) {
   if (usage.load === "failed") return failedView(() => act.keepers.usage.reports.load());
-  if (!usage.day || !usage.engine || !usage.role || !usage.trigger) {
-    return loading(t("usage.loading"));
-  }
-  const { day } = usage;
+  const { day, engine, role, trigger } = usage;
+  if (!day || !engine || !role || !trigger) return loading(t("usage.loading"));
   const cap = day.budget.dailyTokens;
   const { estimated } = day.total;
   return html`${factsList([
@@ -61,8 +57,7 @@ function bodyView({ usage }, act) {
     ["usage.month", tokensAndCost(day.total)],
     ["usage.estimated", estimated && tn("usage.runs", estimated)],
   ])}
-  ${barsView(day)} ${groupView("engine", usage.engine)} ${groupView("role", usage.role)}
-  ${groupView("trigger", usage.trigger)}`;
+  ${barsView(day)} ${[engine, role, trigger].map(groupView)}`;
 }
 
 /** @param {UsageReport} report  A bar for each day, as high as it used much. */
@@ -83,8 +78,8 @@ function barsView({ rows }) {
   </figure>`;
 }
 
-/** @param {"engine" | "role" | "trigger"} by @param {UsageReport} report */
-function groupView(by, { rows, total }) {
+/** @param {UsageReport} report */
+function groupView({ by, rows, total }) {
   if (!rows.length) return nothing;
   const all = Math.max(tokens(total), 1);
   return html`<section>
@@ -105,13 +100,11 @@ function groupView(by, { rows, total }) {
   </section>`;
 }
 
-/** @param {"engine" | "role" | "trigger"} by @param {UsageRow} row */
+/** @param {UsageReport["by"]} by @param {UsageRow} row */
 function name(by, { key, title }) {
   if (by === "role") return word(key === "teller" || key === "planner" ? "seat" : "profile", key);
-  if (by === "trigger") {
-    return key ? html`<a href="#/trigger/${key}">${title || key}</a>` : t("usage.noTrigger");
-  }
-  return key;
+  if (by !== "trigger") return key;
+  return key ? html`<a href="#/trigger/${key}">${title || key}</a>` : t("usage.noTrigger");
 }
 
 /** @param {TokenCounts} counts */
@@ -126,11 +119,7 @@ export function tokensAndCost(counts) {
 }
 
 /** @param {TokenCounts} counts */
-function tokens(counts) {
-  return counts.inputTokens + counts.outputTokens;
-}
+const tokens = ({ inputTokens, outputTokens }) => inputTokens + outputTokens;
 
 /** @param {number} value */
-function number(value) {
-  return count(value, language());
-}
+const number = (value) => count(value, language());

@@ -18,7 +18,7 @@ export function appView(state, act) {
   if (state.session === "out") return loginView(state, act);
   const layout = state.wide ? (state.panel === "side" ? "is-split" : "is-wide") : "is-narrow";
   return html`<div class="app ${layout}">
-    <button type="button" class="skip" @click=${() => act.hands.focusComposer()}>
+    <button type="button" class="skip" @click=${() => act.focusComposer()}>
       ${t("nav.skip")}
     </button>
     ${headerView(state, act)} ${bannersView(state, act)}

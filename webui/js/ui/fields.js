@@ -3,21 +3,7 @@
 import { html, live, nothing } from "../core/html.js";
 import { t } from "../core/i18n.js";
 import { UNIT_NAMES } from "../pages/trigger-form.js";
-
-/**
- * @typedef {object} Field
- * @property {string} name also its id
- * @property {string} label
- * @property {string} value
- * @property {(value: string) => void} change
- * @property {string} [error]
- * @property {string} [hint]
- * @property {string} [placeholder]
- * @property {string} [type] of an input
- * @property {string} [list] the id of what is proposed
- * @property {boolean} [required]
- * @property {boolean} [mono] code, not prose
- */
+import { typing } from "./parts.js";
 
 /** @param {Field} field */
 function describedBy({ name, hint, error }) {
@@ -45,27 +31,30 @@ function errorText(name, error) {
 
 /** @param {Field} field */
 export function inputField(field) {
-  const { name, value, type = "text", list, placeholder, required, mono, change, error } = field;
-  return framed(
-    field,
-    html`<input
-      id=${name}
-      name=${name}
-      dir="auto"
-      type=${type}
-      class=${mono ? "mono" : ""}
-      list=${list ?? nothing}
-      autocomplete="off"
-      spellcheck=${mono ? "false" : nothing}
-      autocapitalize=${mono ? "off" : nothing}
-      placeholder=${placeholder ?? nothing}
-      aria-required=${required ? "true" : nothing}
-      aria-invalid=${error ? "true" : "false"}
-      aria-describedby=${describedBy(field)}
-      .value=${live(value)}
-      @input=${(/** @type {any} */ event) => change(event.target.value)}
-    />`,
-  );
+  return framed(field, inputControl(field));
+}
+
+/** @param {Field} field */
+function inputControl(field) {
+  const { name, value, type = "text", inputmode, list, placeholder, required, mono, error } = field;
+  return html`<input
+    id=${name}
+    name=${name}
+    dir="auto"
+    type=${type}
+    class=${mono ? "mono" : ""}
+    inputmode=${inputmode ?? nothing}
+    list=${list ?? nothing}
+    autocomplete="off"
+    spellcheck=${mono ? "false" : nothing}
+    autocapitalize=${mono ? "off" : nothing}
+    placeholder=${placeholder ?? nothing}
+    aria-required=${required ? "true" : nothing}
+    aria-invalid=${error ? "true" : "false"}
+    aria-describedby=${describedBy(field)}
+    .value=${live(value)}
+    @input=${typing(field.change)}
+  />`;
 }
 
 /** @param {Field} field */
@@ -83,31 +72,28 @@ export function textField(field) {
       aria-invalid=${error ? "true" : "false"}
       aria-describedby=${describedBy(field)}
       .value=${live(value)}
-      @input=${(/** @type {any} */ event) => change(event.target.value)}
+      @input=${typing(change)}
     ></textarea>`,
   );
 }
 
-/**
- * @typedef {{value: string, label: string}} Choice
- * @typedef {{label: string, choices: Choice[]}} Group
- */
-
 /** @param {Field} field @param {(Choice | Group)[]} choices */
 export function selectField(field, choices) {
-  const { name, change, error } = field;
-  return framed(
-    field,
-    html`<select
-      id=${name}
-      name=${name}
-      aria-invalid=${error ? "true" : "false"}
-      aria-describedby=${describedBy(field)}
-      @change=${(/** @type {any} */ event) => change(event.target.value)}
-    >
-      ${choices.map((one) => choiceView(one, field.value))}
-    </select>`,
-  );
+  return framed(field, selectControl(field, choices));
+}
+
+/** @param {Field} field @param {(Choice | Group)[]} choices @param {string} [label]  Where none stands by it. */
+function selectControl(field, choices, label) {
+  return html`<select
+    id=${field.name}
+    name=${field.name}
+    aria-label=${label ?? nothing}
+    aria-invalid=${field.error ? "true" : "false"}
+    aria-describedby=${describedBy(field)}
+    @change=${typing(field.change)}
+  >
+    ${choices.map((one) => choiceView(one, field.value))}
+  </select>`;
 }
 
 /** @param {Choice | Group} one @param {string} chosen @returns {unknown} */
@@ -129,32 +115,16 @@ function choiceView(one, chosen) {
  *
  * @param {Field} field
  * @param {Unit} unit
- * @param {(unit: Unit) => void} changeUnit
+ * @param {(unit: any) => void} changeUnit
  */
 export function spanField(field, unit, changeUnit) {
-  const { name, value, placeholder, change, error, label } = field;
+  const label = `${field.label} · ${t("form.unit")}`;
+  const units = UNIT_NAMES.map((one) => ({ value: one, label: t(`unit.${one}`) }));
+  const unitField = { name: `${field.name}Unit`, label, value: unit, change: changeUnit };
   return framed(
     field,
     html`<div class="span">
-      <input
-        id=${name}
-        name=${name}
-        inputmode="decimal"
-        autocomplete="off"
-        placeholder=${placeholder ?? nothing}
-        aria-invalid=${error ? "true" : "false"}
-        aria-describedby=${describedBy(field)}
-        .value=${live(value)}
-        @input=${(/** @type {any} */ event) => change(event.target.value)}
-      />
-      <select
-        id="${name}Unit"
-        name="${name}Unit"
-        aria-label="${label} · ${t("form.unit")}"
-        @change=${(/** @type {any} */ event) => changeUnit(event.target.value)}
-      >
-        ${UNIT_NAMES.map((one) => choiceView({ value: one, label: t(`unit.${one}`) }, unit))}
-      </select>
+      ${inputControl({ ...field, inputmode: "decimal" })} ${selectControl(unitField, units, label)}
     </div>`,
   );
 }

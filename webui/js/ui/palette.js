@@ -3,6 +3,7 @@
 import { html, icon, live } from "../core/html.js";
 import { t } from "../core/i18n.js";
 import { paletteItems } from "../core/palette.js";
+import { typing } from "./parts.js";
 
 const KEYS = [
   ["Enter", "keys.send"],
@@ -19,7 +20,7 @@ export function dialogsView(state, act) {
       id="palette"
       class="dialog palette"
       aria-label=${t("palette.title")}
-      @close=${() => act.closePalette()}
+      @close=${() => act.store.set({ palette: null })}
       @click=${closeOutside}
     >
       ${paletteView(state, act)}
@@ -42,7 +43,7 @@ function paletteView(state, act) {
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
     if (event.isComposing || (!step && event.key !== "Enter")) return;
     event.preventDefault();
-    if (step) act.moveInPalette((chosen + step + items.length) % items.length);
+    if (step) act.store.set({ palette: { query, at: (chosen + step + items.length) % items.length } });
     else if (items[chosen]) act.choose(items[chosen]);
   };
   return html`<input
@@ -57,7 +58,7 @@ function paletteView(state, act) {
       aria-label=${t("palette.title")}
       placeholder=${t("palette.placeholder")}
       .value=${live(query)}
-      @input=${(/** @type {any} */ event) => act.typeInPalette(event.target.value)}
+      @input=${typing((typed) => act.store.set({ palette: { query: typed, at: 0 } }))}
       @keydown=${onKey}
     />
     <ul id="palette-list" role="listbox" aria-label=${t("palette.title")}>

@@ -8,31 +8,25 @@ import { clockTime, count, dayTime, fullTime, relativeTime, stamp } from "../cor
 /** So near, a count of seconds only twitches. */
 const NOW_MS = 5000;
 
-/** @param {string} at  The time of day; the whole date on its title. */
-export function clock(at) {
-  const lang = language();
-  return html`<time datetime=${at} title=${fullTime(at, lang)}>${clockTime(at, lang)}</time>`;
+/** @param {string} at @param {string} words  The whole date is on its title. */
+function timeView(at, words) {
+  return html`<time datetime=${at} title=${fullTime(at, language())}>${words}</time>`;
 }
+
+/** @param {string} at  The time of day. */
+export const clock = (at) => timeView(at, clockTime(at, language()));
 
 /** @param {string} at  The day and the time of day. */
-export function moment(at) {
-  const lang = language();
-  return html`<time datetime=${at} title=${fullTime(at, lang)}>${dayTime(at, lang)}</time>`;
-}
+export const moment = (at) => timeView(at, dayTime(at, language()));
 
 /** @param {string} at  The same to the second, for what may come often. */
-export function stamped(at) {
-  const lang = language();
-  return html`<time datetime=${at} title=${fullTime(at, lang)}>${stamp(at, lang)}</time>`;
-}
+export const stamped = (at) => timeView(at, stamp(at, language()));
 
-/** @param {string} at @param {number} now  How long ago or ahead; the date on its title. */
+/** @param {string} at @param {number} now  How long ago or ahead. */
 export function ago(at, now) {
-  const lang = language();
   const away = Date.parse(at) - now;
   const soon = t(away > 0 ? "time.soon" : "time.now");
-  const words = Math.abs(away) < NOW_MS ? soon : relativeTime(at, now, lang);
-  return html`<time datetime=${at} title=${fullTime(at, lang)}>${words}</time>`;
+  return timeView(at, Math.abs(away) < NOW_MS ? soon : relativeTime(at, now, language()));
 }
 
 /** @param {string} at @param {number} now  How long ago; the page's clock may be a little behind. */
@@ -111,42 +105,50 @@ export function usageWords(used) {
   });
 }
 
-/**
- * @param {unknown} label
- * @param {() => void} click
- * @param {{sign?: string, look?: string, off?: boolean, id?: string, named?: string}} [more] its
- *   icon and classes; how it is named where the label says too little
- */
-export function button(label, click, { sign, look = "small", off = false, id, named } = {}) {
+/** @param {unknown} label @param {() => void} click @param {Look} [more] */
+export function button(label, click, more = {}) {
+  const { sign, look = "small", off = false, id, named, title, expanded, pressed } = more;
   return html`<button
     type="button"
     id=${id ?? nothing}
     class=${look || nothing}
+    title=${title ?? nothing}
     ?disabled=${off}
     aria-label=${named ?? nothing}
+    aria-expanded=${expanded ?? nothing}
+    aria-pressed=${pressed ?? nothing}
     @click=${click}
   >
     ${sign ? icon(sign) : nothing}${label}
   </button>`;
 }
 
-/**
- * @param {string} sign
- * @param {string} label
- * @param {() => void} click
- * @param {{off?: boolean, title?: string}} [more]
- */
-export function iconButton(sign, label, click, { off = false, title = label } = {}) {
-  return html`<button
-    type="button"
-    class="icon-button small"
-    ?disabled=${off}
-    aria-label=${label}
-    title=${title}
-    @click=${click}
-  >
-    ${icon(sign)}
+/** @param {string} sign @param {string} named @param {() => void} click @param {Look} [more] */
+export function iconButton(sign, named, click, more = {}) {
+  return button(icon(sign), click, { look: "icon-button small", named, title: named, ...more });
+}
+
+/** @param {string} label @param {boolean} busy @param {string} [sign]  It sends its form. */
+export function submitButton(label, busy, sign) {
+  const idle = sign ? icon(sign) : nothing;
+  return html`<button type="submit" class="primary" ?disabled=${busy}>
+    ${busy ? html`<span class="spinner"></span>` : idle}${label}
   </button>`;
+}
+
+/**
+ * Before something is lost, one is asked.
+ *
+ * @param {string} asked @param {[string, () => void]} yes
+ * @param {[string, () => void, string]} no what keeps it, and its id
+ * @param {{look?: string, size?: string}} [more] classes of the whole, and of its buttons
+ */
+export function confirmView(asked, [yes, lose], [no, keep, id], more = {}) {
+  const { look = "trigger-actions", size = "small" } = more;
+  return html`<div class=${look} role="group" aria-label=${asked}>
+    <span>${asked}</span>
+    ${button(yes, lose, { look: `${size} danger` })} ${button(no, keep, { look: size, id })}
+  </div>`;
 }
 
 /** @param {string} href @param {string} label */
@@ -182,6 +184,11 @@ export function onSubmit(act) {
     event.preventDefault();
     act(event);
   };
+}
+
+/** @param {(value: string) => void} change  What typing in a field does. */
+export function typing(change) {
+  return (/** @type {any} */ event) => change(event.target.value);
 }
 
 /** @param {KeyboardEvent} event  Enter that picks an input method's candidate sends nothing. */
