@@ -1,6 +1,6 @@
-"""Makes docs/http.md and webui/js/core/types.d.ts from the API's own description.
+"""Makes webui/openapi.json, docs/http.md and webui/js/core/types.d.ts from the routes.
 
-Run by hand when a route or a model changed; a test says when either file is stale. Each example is
+Run by hand when a route or a model changed; a test says when a file is stale. Each example is
 a real request to the app, over a made-up state with a clock that stands still.
 """
 
@@ -50,13 +50,14 @@ from mimikit.protocol.triggers import Schedule, Trigger  # noqa: E402
 from mimikit.roles.worktree import BRANCHES, Worktrees  # noqa: E402
 from mimikit.state import State  # noqa: E402
 from mimikit.tasks.ledger import Ledger  # noqa: E402
-from mimikit.web import openapi  # noqa: E402
 from mimikit.web.api.routing import EXTENSION  # noqa: E402
 from mimikit.web.app import AREAS, build_web  # noqa: E402
+from scripts import openapi  # noqa: E402
 from tests.support.memory_disk import MemoryDisk  # noqa: E402
 from tests.support.twins import FakeClock  # noqa: E402
 
 DOCS, TYPES = ROOT / "docs" / "http.md", ROOT / "webui" / "js" / "core" / "types.d.ts"
+OPENAPI = ROOT / "webui" / "openapi.json"
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 TOKEN = "a-token-long-enough-for-an-operator"  # noqa: S105 - made up
 MOST_LINES = 70
@@ -316,6 +317,12 @@ def _filled(path: str) -> str:
     return path.format(**ids, path="memory.md", name="deepseek")
 
 
+def openapi_json() -> str:
+    """What `GET /api/openapi.json` answers."""
+    routes = [route for area in AREAS for route in area.table]
+    return json.dumps(openapi.document(routes), ensure_ascii=False, indent=1) + "\n"
+
+
 # ---- the page of the docs
 
 
@@ -514,5 +521,6 @@ def _compact(value: object) -> str:
 
 
 if __name__ == "__main__":
+    OPENAPI.write_text(openapi_json())
     DOCS.write_text(http_md())
     TYPES.write_text(types_ts())

@@ -144,7 +144,7 @@ class StatusView(View):
     """Number of queued tasks, by queue."""
     engines: dict[str, EngineStatus]
     """By role or profile."""
-    by_engine: dict[str, EngineStatus] = Field(serialization_alias="minds")
+    by_engine: dict[str, EngineStatus]
     """By engine: each that was used, and what waits for it."""
     paused: bool
     question: bool

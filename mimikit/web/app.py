@@ -34,6 +34,7 @@ from mimikit.views.snapshot import StateReader
 from mimikit.web.api import conversation, engines, life, memory, system, tasks, triggers
 from mimikit.web.api.routing import EXTENSION, Site, Trial, current_site, error_answer
 from mimikit.web.assets import Assets, compress, page_routes
+from mimikit.web.drafts import DraftBlocks
 from mimikit.web.feed import Feed
 from mimikit.web.guard import Guard, RateLimit, RequestDenied, allowed_hosts
 from mimikit.web.markdown import render_cached
@@ -99,7 +100,8 @@ def build_web(
     log.secrets.append(token)
     files = ReadOnlyFiles(state.files)
     programs.exclude(state.workspace)
-    reader = StateReader(files, state.settings, clock, render_cached)
+    completed_blocks = DraftBlocks(files).completed_by
+    reader = StateReader(files, state.settings, clock, render_cached, completed_blocks)
     guard = Guard(
         files,
         CurrentToken(files, token),
@@ -125,7 +127,6 @@ def build_web(
         worktrees=Worktrees(state.path, programs.find("git")),
         library=MemoryReader(files, Documents(state.workspace, files.fs.root), reader.render),
         search=_once(search),
-        routes=[route for area in AREAS for route in area.table],
         is_local=is_local,
     )
     app.before_request(guard.check)

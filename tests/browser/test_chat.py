@@ -187,7 +187,7 @@ def test_a_message_can_be_quoted_and_edited_and_a_reply_explains_itself(chat: Ch
     expect(chat.field).to_have_value("run: echo to-quote")
     reply.hover()
     chat.page.locator(".is-agent").last.get_by_role("button", name="Why this reply").click()
-    expect(chat.page.locator(".why:visible")).to_contain_text("builtin")
+    expect(chat.page.locator(".why:visible")).to_contain_text("without a model")
 
 
 def test_the_palette_goes_where_it_is_told(chat: Chat) -> None:

@@ -1,7 +1,7 @@
 """Declares routes with the models of their inputs and answers.
 
-`openapi.json`, docs/http.md and the page's types are generated from these declarations. A handler
-gets validated input and ids, and returns a view.
+webui/openapi.json, docs/http.md and the page's types are generated from these declarations. A
+handler gets validated input and ids, and returns a view.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import re
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar, TypeVar, cast
@@ -149,7 +149,6 @@ class Site:
     trial: Trial
     workspace: Path
     worktrees: Worktrees
-    routes: Sequence[Endpoint]
     is_local: bool
     """Whether the page listens at a loopback address."""
 

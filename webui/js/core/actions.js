@@ -13,7 +13,7 @@ import { copyText } from "./copy.js";
 import { flash, focusSoon, onceDrawn } from "./focus.js";
 import { loadLanguage, t } from "./i18n.js";
 import { newId } from "./ids.js";
-import { applyTheme, readPref, writePref } from "./prefs.js";
+import { applyTheme, writePref } from "./prefs.js";
 import { hashOf } from "./route.js";
 import { live } from "./select.js";
 
@@ -49,7 +49,7 @@ export class Actions {
       home: new HomeKeeper(store, api),
     };
     this.forms = new FormActions(store, api, this);
-    this.memory = new MemoryActions(store, api, this, { read: readPref, keep: writePref });
+    this.memory = new MemoryActions(store, api, this);
     this.engines = new EngineActions(store, api, this);
     this.life = new LifeActions(store, api, this);
   }

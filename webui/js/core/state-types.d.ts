@@ -24,7 +24,15 @@ interface DayEntry {
 interface DraftEntry {
   type: "draft";
   key: string;
+  /** HTML */
+  blocks: string[];
+  rest: DraftRest;
+}
+
+interface DraftRest {
   text: string;
+  /** it is code */
+  language: string | null;
 }
 
 interface MessageEntry {
@@ -226,26 +234,22 @@ interface Preview {
 
 type HitKind = "memory" | "summary" | "docs" | "transcript" | "result";
 
-interface MemorySearch {
-  /** empty: nothing is looked for */
-  asked: string;
-  state: "idle" | "asking" | "ready" | "failed";
-  /** the last ones, shown until the next come */
-  hits: SearchHit[];
-  /** why a plain scan served */
-  fallback: string | null;
-  error: string;
-}
-
 interface MemoryPage {
   load: "idle" | "loading" | "ready" | "failed";
   files: MemoryFile[];
   index: {files: number, passages: number, fresh?: boolean, words?: string, fallback?: string | null} | null;
   /** as it is typed */
   query: string;
-  search: MemorySearch;
   /** the groups of which all files are shown */
   whole: string[];
+  /** what is looked for; empty: nothing */
+  asked: string;
+  stage: "idle" | "asking" | "ready" | "failed";
+  /** the last ones, shown until the next come */
+  hits: SearchHit[];
+  /** why a plain scan served */
+  fallback: string | null;
+  error: string;
 }
 
 /** The opened file. */
@@ -354,12 +358,14 @@ interface Turn {
   inputs: string[];
   /** the reply as far as it has come */
   draft: string;
+  /** its complete blocks, one after the other */
+  blocks: DraftBlock[];
   /** set when it is over */
   endedAt: number | null;
   /** the offset of the delta that comes next */
   end: number;
-  /** a part of the draft is missing; it was asked for */
-  gap: "" | "found" | "filled";
+  /** a part of the draft is missing; it was asked for; it came or not */
+  gap: "" | "found" | "filled" | "missing";
   /** its message has come: the draft is no longer shown */
   committed: boolean;
 }

@@ -93,6 +93,7 @@ interface DeltaChange {
   text: string;
   offset: number | null;
   reset: boolean;
+  blocks: DraftBlock[];
 }
 
 interface DiffHunk {
@@ -110,9 +111,16 @@ interface Diff {
   interrupted: number;
 }
 
+interface DraftBlock {
+  start: number;
+  end: number;
+  html: string;
+}
+
 interface Draft {
   turnId: string;
   text: string;
+  blocks: DraftBlock[];
   end: number;
 }
 
@@ -601,7 +609,7 @@ interface Status {
   workers: WorkersStatus;
   queues: Record<string, number>;
   engines: Record<string, EngineStatus>;
-  minds: Record<string, EngineStatus>;
+  byEngine: Record<string, EngineStatus>;
   paused: boolean;
   question: boolean;
   degraded: string | null;

@@ -5,7 +5,7 @@ import { language, t, tn } from "../core/i18n.js";
 import { isLive } from "../core/jobs.js";
 import { shown } from "../core/shown.js";
 import { count, duration, elapsed } from "../core/time.js";
-import { mindWhy } from "../ui/banners.js";
+import { engineWhy } from "../ui/banners.js";
 import { ago, button, clock, since, stamped, stateIcon, word } from "../ui/parts.js";
 
 /** @param {{job: Job, told: boolean}} entry @param {State} state @param {Actions} act */
@@ -84,8 +84,8 @@ export function jobMeta(job, state) {
 function waitWords(what, state) {
   const [, of] = /^budget:(day|trigger)$/.exec(what) ?? [];
   if (of) return t(`tasks.tokens.${of}`);
-  const awaited = state.status?.minds[what];
-  const why = awaited?.state === "waiting" ? t("tasks.waits", { why: mindWhy(awaited, state) }) : "";
+  const awaited = state.status?.byEngine[what];
+  const why = awaited?.state === "waiting" ? t("tasks.waits", { why: engineWhy(awaited, state) }) : "";
   return why || t("tasks.waitsFor", { engine: what });
 }
 

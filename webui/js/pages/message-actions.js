@@ -3,6 +3,7 @@
 import { html, icon, nothing } from "../core/html.js";
 import { language, t, tn } from "../core/i18n.js";
 import { duration } from "../core/time.js";
+import { engineName } from "../ui/parts.js";
 import { hitsView } from "./memory-view.js";
 
 const OVER = new Set(["answered", "stopped", "unanswered"]);
@@ -87,7 +88,7 @@ export function whyView(message, state, act) {
 export function whyFacts({ engine, durationMs, usage, memory }) {
   const tokens = (/** @type {number | null | undefined} */ n) => (n ?? 0).toLocaleString(language());
   return [
-    engine && (engine === "local" ? `${engine} (${t("engines.basic")})` : engine),
+    engine && (engine === "local" ? `${engine} (${t("engines.basic")})` : engineName(engine)),
     durationMs != null && duration(durationMs, language()),
     usage?.outputTokens && t("why.tokens", { in: tokens(usage.inputTokens), out: tokens(usage.outputTokens) }),
     tn("hits.count", memory),

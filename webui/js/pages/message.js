@@ -116,12 +116,25 @@ function taskLinks({ role, taskIds }) {
   return taskIds.map((id) => html`<a class="link" href="#/task/${id}">${t("job.open")}</a>`);
 }
 
-/** @param {DraftEntry} entry  The reply as it grows: plain until it is done. */
-export function draftView(entry) {
-  return html`<li class="message is-agent is-draft" aria-hidden="true">
+/** The reply does not move when the line below it comes. */
+const ROOM_FOR_META = html`<div class="meta" aria-hidden="true">
+  <span class="message-actions"><button type="button" class="icon-button" disabled></button></span>
+</div>`;
+
+/** @param {DraftEntry} entry  The reply as it grows: its complete blocks, and what comes after them. */
+export function draftView({ blocks, rest }) {
+  return html`<li class="message is-agent is-draft" aria-live="off">
     <span class="glyph">${icon("mark")}</span>
     <div class="message-body">
-      <div class="plain" dir="auto">${shown(entry.text)}<span class="caret"></span></div>
+      <div class="prose" ${serverHtml(...blocks)}>${restView(rest)}</div>
+      ${ROOM_FOR_META}
     </div>
   </li>`;
+}
+
+/** @param {DraftRest} rest */
+function restView({ text, language }) {
+  const told = html`${shown(text)}<span class="caret"></span>`;
+  if (language === null) return text ? html`<p class="plain" dir="auto">${told}</p>` : nothing;
+  return html`<div class="code-box"><pre data-lang=${language || nothing}><code>${told}</code></pre></div>`;
 }

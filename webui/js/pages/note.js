@@ -128,8 +128,7 @@ function formView(form, state, { memory }) {
   const drop = () => memory.startFrom(key, base);
   const submit = parts.onSubmit(() => void memory.save(key));
   return html`<form class="note-form" id="note-form" novalidate @submit=${submit}>
-    ${isNew ? titleField() : nothing}
-    ${conflict ? conflictView(form, conflict, memory) : nothing}
+    ${isNew ? titleField() : nothing} ${conflict ? conflictView(form, conflict, memory) : nothing}
     ${
       restored && !conflict
         ? html`<p class="note-told">

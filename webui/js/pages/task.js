@@ -24,7 +24,8 @@ function bodyView(state, act) {
   if (detail?.task) {
     return html`<article class="task" data-task=${detail.id}>
       ${headView(detail.task, detail, state, act)} ${factsView(detail.task, state)}
-      ${failureView(detail.task, detail)} ${resultView(detail.task, detail)} ${diffView(detail, act)}
+      ${failureView(detail.task, detail)} ${resultView(detail.task, detail)}
+      ${diffView(detail, act)}
       <section>
         <h3>${t("task.prompt")}</h3>
         ${promptView(detail.task.prompt)}
@@ -48,8 +49,8 @@ function headView(task, detail, state, act) {
   const asked = state.pending[task.id];
   const off = Boolean(asked);
   const message = messageAbout(state, task.id, detail.trace);
-  const cancel = () => act.order(task.id, "cancel");
-  const retry = () => act.order(task.id, "retry");
+  const order = (/** @type {"cancel" | "retry"} */ what, /** @type {Look} */ look) =>
+    button(t(`task.${what}`), () => act.order(task.id, what), { ...look, off });
   const show = () => message && act.showMessage(message);
   return html`<header class="task-head">
     <h2 tabindex="-1" data-focus>${parts.taskTitle(task)}</h2>
@@ -60,8 +61,8 @@ function headView(task, detail, state, act) {
     <div class="task-actions">
       ${
         active
-          ? button(t("task.cancel"), cancel, { sign: "x", look: "small danger", off })
-          : button(t("task.retry"), retry, { sign: "retry", off })
+          ? order("cancel", { sign: "x", look: "small danger" })
+          : order("retry", { sign: "retry" })
       }
       ${message ? button(t("task.inChat"), show, { sign: "chat" }) : nothing}
     </div>
@@ -92,10 +93,7 @@ function factsView(task, { now, detail, triggers }) {
     ["task.waitsFor", waits && (budget ? t(`task.tokens.${budget}`) : waits)],
     ["task.usage", used?.runs && parts.usageWords(used)],
     ["task.trigger", trigger && html`<a href="#/trigger/${trigger}">${title}</a>`],
-    [
-      "task.retryOf",
-      task.retryOf && html`<a href="#/task/${task.retryOf}">${t("job.open")}</a>`,
-    ],
+    ["task.retryOf", task.retryOf && html`<a href="#/task/${task.retryOf}">${t("job.open")}</a>`],
   ]);
 }
 

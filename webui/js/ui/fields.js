@@ -20,13 +20,8 @@ function framed({ name, label, hint, error, required }, control) {
       }</label
     >
     ${control} ${hint ? html`<p class="hint" id="${name}-hint">${hint}</p>` : nothing}
-    ${errorText(name, error)}
+    ${error ? html`<p class="error-text" id="${name}-error">${error}</p>` : nothing}
   </div>`;
-}
-
-/** @param {string} name @param {string | undefined} error */
-function errorText(name, error) {
-  return error ? html`<p class="error-text" id="${name}-error">${error}</p>` : nothing;
 }
 
 /** @param {Field} field */
