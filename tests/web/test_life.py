@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -120,7 +120,7 @@ def test_it_shows_what_self_awake_did_and_why_nothing_begins(web: Web) -> None:
 
 def test_when_nothing_is_due_it_says_what_comes_next(web: Web) -> None:
     items = ("retry", "lint", "types", "docs", "memory", "quality", "dependencies", "clean-up")
-    taken = dict.fromkeys(items, START)
+    taken: dict[str, datetime] = dict.fromkeys(items, START)
     web.files.save(paths.SELF_AWAKE, SelfAwakeState(taken=taken))
     shown = web.get("/api/self-awake")
     assert (shown["next"], shown["nextAt"]) == ("lint", "2026-03-02T12:00:00.000Z")
