@@ -33,7 +33,7 @@ from mimikit.views.base import View
 from mimikit.views.memory import MemoryReader
 from mimikit.views.snapshot import StateReader
 from mimikit.web.feed import Feed
-from mimikit.web.guard import Guard, RateLimit
+from mimikit.web.guard import Guard, RateLimit, RequestDenied
 
 if TYPE_CHECKING:
     from mimikit.memory.search import MemorySearch
@@ -150,6 +150,13 @@ class Site:
     def is_remote(self) -> bool:
         """Whether input from this page may not run commands, even later."""
         return not self.is_local and not self.settings.web.allow_commands
+
+    def take_input(self) -> None:
+        """Count a message or a file; RequestDenied when there are too many in a minute."""
+        if not self.inputs.take():
+            wait_s = self.inputs.wait_s()
+            message = f"too many messages in a minute; try again in {int(wait_s) + 1} s"
+            raise RequestDenied(429, message, reason="too many inputs", wait_s=wait_s)
 
 
 def current_site() -> Site:

@@ -17,10 +17,10 @@ export function bannersView(state, act) {
 
 /** @param {Status} status @param {State} state @param {Actions} act */
 function statusBanners(status, state, act) {
-  const { minds, usage, degraded, paused } = status;
+  const { byEngine, usage, degraded, paused } = status;
   const resume = html`<code>mimikit resume</code>`;
   return html`${consumerBanner(status)}
-  ${Object.values(minds).map((mind) => mindBanner(mind, state, act))}
+  ${Object.values(byEngine).map((engine) => engineBanner(engine, state, act))}
   ${budgetBanner(usage.budget, state)}
   ${degraded ? banner("warn", t("banner.degraded", { why: degraded })) : nothing}
   ${paused ? banner("warn", t("banner.paused"), resume) : nothing}`;
@@ -38,34 +38,34 @@ function consumerBanner(status) {
   return nothing;
 }
 
-/** @param {EngineStatus} mind @param {State} state @param {Actions} act  One can go on without it. */
-function mindBanner(mind, state, act) {
-  if (mind.state !== "waiting" || !(mind.messages || mind.tasks)) return nothing;
-  const why = mindWhy(mind, state);
-  const what = counted(mind);
+/** @param {EngineStatus} engine @param {State} state @param {Actions} act  One can go on without it. */
+function engineBanner(engine, state, act) {
+  if (engine.state !== "waiting" || !(engine.messages || engine.tasks)) return nothing;
+  const why = engineWhy(engine, state);
+  const what = counted(engine);
   const off = Boolean(state.pending.engine);
   return banner(
     "warn",
-    t("mind.waits", { why: mind.reason ? `${why} (${mind.reason})` : why, what }),
-    html`${button(t("mind.try"), () => act.tryEngine(mind.engine), { off })}
-    ${button(t("mind.without"), () => act.useEngine("builtin"), { off })}`,
+    t("engine.waits", { why: engine.reason ? `${why} (${engine.reason})` : why, what }),
+    html`${button(t("engine.try"), () => act.tryEngine(engine.engine), { off })}
+    ${button(t("engine.without"), () => act.useEngine("builtin"), { off })}`,
   );
 }
 
-/** @param {EngineStatus} mind @param {State} state  Why an engine is unavailable. */
-export function mindWhy(mind, state) {
-  const { until: at, want } = mind;
+/** @param {EngineStatus} engine @param {State} state  Why an engine is unavailable. */
+export function engineWhy(engine, state) {
+  const { until: at, want } = engine;
   const known = want === "limited" && at ? Date.parse(at) : 0;
-  if (known <= state.now) return wantWords(want ?? "unready", mind.engine);
+  if (known <= state.now) return wantWords(want ?? "unready", engine.engine);
   const isToday = dayKey(known) === dayKey(state.now);
   const until = isToday ? clockTime(known, language()) : dayTime(known, language());
-  return t("mind.until", { engine: mind.engine, until });
+  return t("engine.until", { engine: engine.engine, until });
 }
 
 /** @param {string} want @param {string} engine  What an engine lacks, in a few words. */
 export function wantWords(want, engine) {
   const hasKey = !["codex", "opencode", "local", "builtin", "command"].includes(engine);
-  return t(`mind.${want === "logged_out" && hasKey ? "no_key" : want}`, { engine });
+  return t(`engine.${want === "logged_out" && hasKey ? "no_key" : want}`, { engine });
 }
 
 /** @param {BudgetStatus} budget @param {State} state  What waits for tokens, and until when. */
@@ -80,7 +80,7 @@ function budgetBanner(budget, state) {
 
 /** @param {{messages: number, tasks: number}} waiting  How many of each wait. */
 function counted({ messages, tasks }) {
-  const counts = [messages && tn("mind.messages", messages), tasks && tn("mind.tasks", tasks)];
+  const counts = [messages && tn("engine.messages", messages), tasks && tn("engine.tasks", tasks)];
   return counts.filter(Boolean).join(t("list.and"));
 }
 
