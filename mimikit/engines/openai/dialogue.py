@@ -180,11 +180,12 @@ class ModelDialogue:
         """The prompt, with the pictures or a note that they are not shown."""
         if not self._shows_pictures:
             return f"{self._prompt}\n\n{UNSEEN_PICTURES}" if self._pictures else self._prompt
-        if of_chat:
-            shown = [{"type": "image_url", "image_url": {"url": url}} for url in self._pictures]
-            return [{"type": "text", "text": self._prompt}, *shown]
-        shown = [{"type": "input_image", "image_url": url} for url in self._pictures]
-        return [{"type": "input_text", "text": self._prompt}, *shown]
+        kind = "text" if of_chat else "input_text"
+        shown: list[Body] = [{"type": kind, "text": self._prompt}]
+        for url in self._pictures:
+            chat: Body = {"type": "image_url", "image_url": {"url": url}}
+            shown.append(chat if of_chat else {"type": "input_image", "image_url": url})
+        return shown
 
     def _items(self) -> Iterable[Body]:
         for entry in self._entries:
