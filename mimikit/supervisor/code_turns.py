@@ -196,14 +196,18 @@ def message_turn(
     its own language.
     """
     groups: dict[str | None, list[ResultNotice]] = {}
+    messages: list[Message] = []
     for result in notices:
         if result.reminder is None:
             groups.setdefault(result.trigger_id, []).append(result)
-    messages = [
-        reminder_message(record_base, result, result.reminder, language, zone)
-        for result in notices
-        if result.reminder is not None
-    ]
+            continue
+        own = phrases.language(result.prompt, language)
+        text = phrases.reminder(result.prompt, result.reminder, own, zone)
+        messages.append(
+            system_message(record_base, text, task_ids=[result.task_id]).but(
+                id=derived_id("msg", "reminder", result.task_id), reminder=result.prompt
+            )
+        )
     for trigger_id, results in groups.items():
         text, ids = phrases.results(results, language), [result.task_id for result in results]
         messages.append(
@@ -213,21 +217,6 @@ def message_turn(
             )
         )
     return record_base.but(consumed=[item.id for item in items], messages=messages)
-
-
-def reminder_message(
-    record: TurnRecord,
-    notice: ResultNotice,
-    lateness: ReminderNotice,
-    language: Language,
-    zone: ZoneInfo,
-) -> Message:
-    """A reminder as a message; its id follows from its task."""
-    own = phrases.language(notice.prompt, language)
-    text = phrases.reminder(notice.prompt, lateness, own, zone)
-    return system_message(record, text, task_ids=[notice.task_id]).but(
-        id=derived_id("msg", "reminder", notice.task_id), reminder=notice.prompt
-    )
 
 
 def system_message(record: TurnRecord, text: str, *, task_ids: list[str]) -> Message:

@@ -30,8 +30,6 @@ from mimikit.triggers.decide import make_run
 _WITHOUT_ID = frozenset(
     {"pause", "resume", "engine_try", "self_awake_run", *settings_writer.ACTIONS}
 )
-MOST_AT_ONCE = 50
-"""Commands handled per step."""
 
 
 class _Outcome(NamedTuple):
@@ -54,8 +52,6 @@ class CommandApplier:
         self._feed, self._ledger = store.feed, store.ledger
         self._applier, self._pause_changed = applier, pause_changed
         self._engines, self._self_awake = engines, self_awake
-        self._resume_after = ""
-        """The last file of the previous step, if there were more."""
         self._actions: dict[str, Callable[[Command, datetime], _Outcome | None]] = {
             "cancel": self._cancel,
             "retry": self._retry,
@@ -73,12 +69,9 @@ class CommandApplier:
         """Each gives its outcome, or raises the reason of a refusal; None: not done yet."""
 
     def step(self, now: datetime) -> bool:
-        """Apply waiting commands; returns whether any was done, or more wait."""
-        names = [name for name in self._files.names(paths.COMMANDS) if name > self._resume_after]
-        has_more = len(names) > MOST_AT_ONCE
-        self._resume_after = names[MOST_AT_ONCE - 1] if has_more else ""
-        settled = has_more
-        for command in queue.waiting_commands(self._files, names[:MOST_AT_ONCE]):
+        """Apply waiting commands; returns whether any was done."""
+        settled = False
+        for command in queue.waiting_commands(self._files):
             if queue.command_result(self._files, command.id) is not None:
                 self._files.remove(paths.command(command.id))
                 continue
@@ -159,9 +152,7 @@ class CommandApplier:
         if found is None or found.where != "ended":
             raise BadInput(f"expected the id of a task that has ended, got {target[:60]!r}")
         view = queue.show(self._files, target)
-        has_failed = (
-            view is not None and view.outcome is not None and view.outcome.status == "failed"
-        )
+        has_failed = view is not None and view.state == "failed" and view.outcome is not None
         task = found.task.but(
             id=derived_id("task", command.id),
             created_at=now,
