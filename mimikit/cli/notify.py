@@ -43,10 +43,8 @@ def list_(state: ReadOnlyState, as_json: bool) -> None:
     saved = state.files.peek(paths.NOTIFICATION_STATE, NotificationState) or NotificationState()
     lines: list[dict[str, str | int]] = []
     for name in notifications.names(state.files):
-        waits, kind = (
-            saved.channels.get(name, ChannelQueue()),
-            notifications.kind(state.files, name),
-        )
+        waits = saved.channels.get(name, ChannelQueue())
+        kind = notifications.kind(state.files, name)
         waiting, error = len(waits.waiting), waits.error
         lines.append({"name": name, "kind": kind, "waiting": waiting, "error": error})
         if not as_json:

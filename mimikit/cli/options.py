@@ -5,11 +5,11 @@ from __future__ import annotations
 import contextlib
 import functools
 import re
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, fields
 from datetime import MAXYEAR, UTC, datetime, time, timedelta, tzinfo
 from pathlib import Path
-from typing import Any, ClassVar, Self, get_args
+from typing import Any, ClassVar, Self, TypeAlias, get_args
 from zoneinfo import ZoneInfo
 
 import click
@@ -122,6 +122,7 @@ def check_length(text: str, most: int, expected: str) -> None:
         raise click.UsageError(f"expected {expected}, got {got}")
 
 
+Decorator: TypeAlias = Callable[[Callable[..., Any]], Callable[..., Any]]
 _SCHEDULE_OPTIONS = [
     click.option(
         "--at", metavar="TIME", help='Once, then: 10m, "tomorrow 9:00", 2026-12-01T09:00.'
@@ -159,12 +160,11 @@ notify_option = click.option(
 )
 
 
-def schedule_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    return functools.reduce(lambda it, option: option(it), reversed(_SCHEDULE_OPTIONS), command)
+def _together(options: Sequence[Decorator]) -> Decorator:
+    return lambda command: functools.reduce(lambda it, one: one(it), reversed(options), command)
 
 
-def timing_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    return functools.reduce(lambda it, option: option(it), reversed(_OPTIONS), command)
+schedule_options, timing_options = _together(_SCHEDULE_OPTIONS), _together(_OPTIONS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,17 +192,16 @@ class TimingOptions:
 
     @property
     def clock(self) -> list[str]:
-        given = {"--at": self.at, "--every": self.every, "--cron": self.cron}
-        return [name for name, value in given.items() if value is not None]
+        return self._given("at", "every", "cron")
 
     @property
     def events(self) -> list[str]:
-        given = {
-            "--when-changed": self.when_changed,
-            "--when-exists": self.when_exists,
-            "--after": self.after or None,
-        }
-        return [name for name, value in given.items() if value is not None]
+        return self._given("when_changed", "when_exists", "after")
+
+    def _given(self, *names: str) -> list[str]:
+        """Those of the options that have a value, as they are written."""
+        given = (name for name in names if getattr(self, name) not in (None, ()))
+        return [f"--{name.replace('_', '-')}" for name in given]
 
     def limits(self, now: datetime, zone: ZoneInfo) -> dict[str, object]:
         """The limits of the schedule, by field."""

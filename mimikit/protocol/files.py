@@ -446,9 +446,3 @@ class ReadOnlyFiles(Files):
 
     def quarantine(self, path: str, reason: str) -> None:
         pass
-
-    def names(self, folder: str, *, suffix: str = ".json") -> list[str]:
-        """For triggers also names that are no id: users see them until they are quarantined."""
-        if folder != paths.TRIGGERS:
-            return super().names(folder, suffix=suffix)
-        return sorted(name for name in self.stats(folder, suffix=suffix) if name.isprintable())
