@@ -1,6 +1,6 @@
-"""Makes docs/http.md and webui/js/core/types.d.ts from the API's own description.
+"""Makes webui/openapi.json, docs/http.md and webui/js/core/types.d.ts from the routes.
 
-Run by hand when a route or a model changed; a test says when either file is stale. Each example is
+Run by hand when a route or a model changed; a test says when a file is stale. Each example is
 a real request to the app, over a made-up state with a clock that stands still.
 """
 
@@ -47,12 +47,13 @@ from mimikit.protocol.runtime import Health  # noqa: E402
 from mimikit.protocol.triggers import Schedule, Trigger  # noqa: E402
 from mimikit.state import State  # noqa: E402
 from mimikit.tasks.ledger import Ledger  # noqa: E402
-from mimikit.web import openapi  # noqa: E402
 from mimikit.web.app import AREAS, build_web  # noqa: E402
+from scripts import openapi  # noqa: E402
 from tests.support.memory_disk import MemoryDisk  # noqa: E402
 from tests.support.twins import FakeClock  # noqa: E402
 
 DOCS, TYPES = ROOT / "docs" / "http.md", ROOT / "webui" / "js" / "core" / "types.d.ts"
+OPENAPI = ROOT / "webui" / "openapi.json"
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 TOKEN = "a-token-long-enough-for-an-operator"  # noqa: S105 - made up
 MOST_LINES = 70
@@ -64,6 +65,7 @@ ASKED: dict[str, tuple[str, dict[str, Any] | None]] = {
     "POST /api/logout": ("/api/logout", None),
     "GET /api/messages": ("/api/messages?limit=1", None),
     "POST /api/input": ("/api/input", {"id": "msg-7", "text": "hi"}),
+    "POST /api/files": ("/api/files?name=notes.txt", None),
     "POST /api/answer": (
         "/api/answer",
         {"id": "msg-8", "questionId": "q-1", "text": "the small one"},
@@ -149,7 +151,8 @@ curl -H "Authorization: Bearer $(mimikit token)" -H "Content-Type: application/j
 
 - Every route but `POST /api/login` and `GET /healthz` needs the token as above, or the `key` that a
   login answered as the header `X-Mimikit-Session`.
-- Bodies are JSON with `Content-Type: application/json`; a key that is not known is an error.
+- Bodies are JSON with `Content-Type: application/json`; a key that is not known is an error. Only
+  the body of `POST /api/files` is the file itself, as `application/octet-stream`.
 - What goes wrong is answered as `{"error": {"message": …, "field": …}}` with a status of 4xx or
   5xx; `message` says what was expected, what came, and what to do.
 - Times are UTC, `2026-03-01T12:00:00.000Z`. Every key of an answer is always there.
@@ -263,7 +266,9 @@ def answered(method: str, path: str) -> tuple[str, int, Any]:
         files.remove(paths.HEALTH)  # nobody is there to carry out a command
     headers = {"Authorization": f"Bearer {TOKEN}", "Host": "127.0.0.1:8787"}
     sent: dict[str, Any] = {"json": body} if body is not None else {}
-    if method != "GET" and body is None:
+    if path == "/api/files":
+        headers["Content-Type"], sent["data"] = "application/octet-stream", b"Milk, bread"
+    elif method != "GET" and body is None:
         headers["Content-Type"] = "application/json"
     response = client.open(address, method=method, headers=headers, **sent)
     data = json.loads(response.get_data()) if response.mimetype == "application/json" else None
@@ -279,6 +284,12 @@ def _filled(path: str) -> str:
         "turn_id": "turn-1",
     }
     return path.format(**ids, path="memory.md", name="deepseek")
+
+
+def openapi_json() -> str:
+    """What `GET /api/openapi.json` answers."""
+    routes = [route for area in AREAS for route in area.table]
+    return json.dumps(openapi.document(routes), ensure_ascii=False, indent=1) + "\n"
 
 
 # ---- the page of the docs
@@ -316,7 +327,7 @@ def _route(method: str, path: str, operation: dict[str, Any], schemas: Any) -> I
         schema = response.get("content", {}).get("application/json", {}).get("schema")
         if status != "default" and schema:
             yield f"Answer {status}: {_type(schema)}\n"
-    if path not in ("/api/events", "/api/openapi.json"):
+    if path not in ("/api/events", "/api/openapi.json", "/api/files/{file_id}"):
         yield from _example(method, path)
 
 
@@ -479,5 +490,6 @@ def _compact(value: object) -> str:
 
 
 if __name__ == "__main__":
+    OPENAPI.write_text(openapi_json())
     DOCS.write_text(http_md())
     TYPES.write_text(types_ts())

@@ -19,6 +19,7 @@ from mimikit.protocol.models import (
     EndStatus,
     EngineProblem,
     FailureReason,
+    FileRef,
     Hit,
     InboxItem,
     Message,
@@ -164,6 +165,21 @@ class TaskLine:
         return [words for words in (self.words, self.next, self.last, self.waits) if words]
 
 
+UNSEEN_PICTURES = "The pictures are not attached, as you take none: say that you cannot see them."
+"""Added to the prompt of a model that takes no pictures."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attachment:
+    """A file of the user, as a prompt shows it."""
+
+    ref: FileRef
+    text: str = ""
+    """The beginning of a text."""
+    picture: str = ""
+    """Data URL of a picture; empty: it is not shown."""
+
+
 @dataclass(frozen=True, slots=True)
 class TurnInput:
     """The input of a run in structured form; engines with a model get it as the prompt."""
@@ -178,6 +194,7 @@ class TurnInput:
     """The long-term part of `memory.md`, as far as it fits."""
     memory: tuple[Hit, ...] = ()
     tasks: tuple[TaskLine, ...] = ()
+    attachments: tuple[Attachment, ...] = ()
     question: Question | None = None
     task: Task | None = None
     upstream: tuple[TaskResult, ...] = ()
@@ -187,6 +204,11 @@ class TurnInput:
     """Tasks by a scope of `list_tasks`."""
     note: str = ""
     """From code, about the last attempt at this turn."""
+
+    @property
+    def pictures(self) -> list[Attachment]:
+        """Those to be shown to the model."""
+        return [file for file in self.attachments if file.picture]
 
 
 def _nothing(*_facts: object) -> None: ...

@@ -24,6 +24,8 @@ from mimikit.protocol.json import Json
 from mimikit.protocol.paths import QueueName
 
 MAX_TEXT = 200_000
+MAX_FILES = 10
+"""Of one message."""
 FIRST_TIME, END_OF_TIME = datetime(1970, 1, 1, tzinfo=UTC), datetime(2200, 1, 1, tzinfo=UTC)
 
 
@@ -110,6 +112,17 @@ class SummaryScope(Record):
     attempt: Annotated[int, Field(ge=0)] = 0
 
 
+class FileRef(Record):
+    """A file that the user sent: `files/{id}`."""
+
+    id: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{32}\.[a-z]{3,4}$")]
+    """The first half of its SHA-256, and an extension by its content."""
+    name: Annotated[str, StringConstraints(max_length=200)]
+    kind: Literal["text", "image", "other"]
+    """By its content; `other` is kept, and read by nothing but the programs of tasks."""
+    bytes: Annotated[int, Field(ge=0)]
+
+
 class EngineSession(Record):
     """The engine session of a task, which a retry can resume."""
 
@@ -167,6 +180,8 @@ class Task(Record):
     origin: Origin = "file"
     remote: bool = False
     """Requested through a page that other machines can reach, where commands are disabled."""
+    files: list[FileRef] = Field(default_factory=list[FileRef])
+    """Of the message that it came from."""
 
 
 class Message(Record):
@@ -186,6 +201,7 @@ class Message(Record):
     usage: Usage | None = None
     duration_ms: int | None = None
     quote: str | None = None
+    files: list[FileRef] = Field(default_factory=list[FileRef])
     engine: str | None = None
     trigger_id: Id | None = None
     """It only reports runs of this trigger; views collapse such messages into one line."""
@@ -227,6 +243,7 @@ class InboxItem(Record):
     timezone: str | None = None
     locale: str | None = None
     quote: str | None = None
+    files: list[FileRef] = Field(default_factory=list[FileRef], max_length=MAX_FILES)
     task_id: Id | None = None
     seat: QueueName | None = None
     notify: Notify = "teller"

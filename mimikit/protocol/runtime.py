@@ -107,11 +107,7 @@ class Health(Record):
     paused: bool = False
     engines: dict[str, EngineStatus] = Field(default_factory=dict[str, EngineStatus])
     """By role or profile."""
-    by_engine: dict[str, EngineStatus] = Field(
-        default_factory=dict[str, EngineStatus],
-        validation_alias="minds",
-        serialization_alias="minds",
-    )
+    by_engine: dict[str, EngineStatus] = Field(default_factory=dict[str, EngineStatus])
     """By name: engines that were used, and the work waiting for each."""
     budget: BudgetStatus | None = None
     degraded: str | None = None

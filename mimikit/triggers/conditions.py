@@ -35,7 +35,6 @@ from mimikit.protocol.triggers import (
     TaskDone,
     TaskFailed,
     TaskParameters,
-    Trigger,
 )
 from mimikit.triggers import patterns
 from mimikit.triggers.patterns import Pattern, Seen
@@ -230,14 +229,6 @@ def subjects(condition: Condition) -> frozenset[str]:
     return frozenset(
         it.params.task_id for _, it in walk(condition) if isinstance(it, (TaskDone, TaskFailed))
     )
-
-
-def is_step(trigger: Trigger) -> bool:
-    """Whether it is a step of a plan: it runs once, after other tasks of its plan."""
-    leaves = [it for _, it in walk(trigger.condition)] if trigger.condition else []
-    waits = any(isinstance(it, TaskDone) for it in leaves)
-    files = any(isinstance(it, (FileChanged, FileExists, LlmEvalCondition)) for it in leaves)
-    return trigger.once and trigger.origin != "file" and waits and not files
 
 
 def watched(condition: Condition) -> tuple[Pattern, ...]:

@@ -16,7 +16,7 @@ from mimikit.protocol.json import Json, dump_line, line_of, parse_object
 from mimikit.protocol.models import REMINDER, time_text
 from mimikit.protocol.notify import with_default_notify
 from mimikit.protocol.records import bad_record, max_record_bytes, written_at
-from mimikit.protocol.triggers import Schedule, Trigger, TriggerState
+from mimikit.protocol.triggers import Schedule, TaskDone, Trigger, TriggerState
 from mimikit.triggers import conditions, schedule
 
 
@@ -84,6 +84,14 @@ def type_of(plan: Schedule | None) -> Literal["recurring", "scheduled", "conditi
     if plan is None:
         return "conditional"
     return "scheduled" if plan.run_at is not None else "recurring"
+
+
+def is_step(trigger: Trigger) -> bool:
+    """Whether it is a step of a plan: it runs once, after other tasks of its plan."""
+    leaves = [it for _, it in conditions.walk(trigger.condition)] if trigger.condition else []
+    waits = any(isinstance(leaf, TaskDone) for leaf in leaves)
+    of_tasks = all(leaf.type in ("task_done", "task_failed", "and", "or") for leaf in leaves)
+    return trigger.once and trigger.origin != "file" and waits and of_tasks
 
 
 def edited(trigger: Trigger, changes: Mapping[str, object]) -> Trigger:

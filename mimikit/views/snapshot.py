@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import date
-from typing import Literal, cast
+from typing import Literal, TypeAlias, cast
 
 from pydantic import Field
 
 from mimikit import __version__
 from mimikit.clock import Clock
 from mimikit.config import Settings
-from mimikit.log import read_changes, streamed_reply
+from mimikit.log import read_changes, streamed_reply, utf16_length
 from mimikit.protocol.files import ReadOnlyFiles
 from mimikit.protocol.ids import is_id
 from mimikit.protocol.models import Instant
@@ -29,11 +30,20 @@ from mimikit.views.usage import UsageBy, UsageReader, UsageReport
 _MESSAGES, _LIVE_JOBS = 30, 20
 
 
+class DraftBlock(View):
+    """A complete block of a reply in progress. Offsets count UTF-16 code units."""
+
+    start: int
+    end: int
+    html: str
+
+
 class DraftView(View):
     """What has come of the reply in progress."""
 
     turn_id: str
     text: str
+    blocks: list[DraftBlock]
     end: int
     """The offset of the delta that comes next."""
 
@@ -113,7 +123,12 @@ class DeltaChange(View):
     """The number of UTF-16 code units that this attempt has streamed before it."""
     reset: bool = False
     """The parts before it are withdrawn."""
+    blocks: list[DraftBlock]
+    """Those that it completes."""
 
+
+CompletedBlocks: TypeAlias = Callable[[str, str, int], list[DraftBlock]]
+"""The blocks that a part of a turn's reply completes, given its text and offset."""
 
 Change = (
     MessageChange
@@ -137,7 +152,12 @@ class ChangeList(View):
 
 class StateReader:
     def __init__(
-        self, files: ReadOnlyFiles, settings: Settings, clock: Clock, render: Render
+        self,
+        files: ReadOnlyFiles,
+        settings: Settings,
+        clock: Clock,
+        render: Render,
+        completed_blocks: CompletedBlocks,
     ) -> None:
         self.files = files
         self.render = render
@@ -145,6 +165,7 @@ class StateReader:
         self.jobs = JobReader(files, render)
         self._settings = settings
         self._clock = clock
+        self._completed_blocks = completed_blocks
         self.usage = UsageReader(files, settings)
         self._home = HomeReader(files)
 
@@ -167,7 +188,7 @@ class StateReader:
     def situation(self, consumer: Consumer | None = None) -> ExplanationContext:
         consumer = consumer or self.consumer()
         now, zone = self._clock.now(), self._settings.zone
-        return status.situation(self.files, consumer, now=now, zone=zone)
+        return status.situation(self.files, consumer, now=now, zone=zone, jobs=self.jobs)
 
     def messages(self, before: str | None, limit: int) -> MessagesPage:
         page = self.conversation.page(before, limit)
@@ -187,7 +208,8 @@ class StateReader:
         current, draft = self.status(consumer), None
         if turn_id := current.teller.turn_id:
             text, end = streamed_reply(self.files, turn_id)
-            draft = DraftView(turn_id=turn_id, text=text, end=end)
+            blocks = self._completed_blocks(turn_id, text, end - utf16_length(text))
+            draft = DraftView(turn_id=turn_id, text=text, blocks=blocks, end=end)
         return SnapshotView(
             cursor=cursor,
             version=__version__,
@@ -240,6 +262,9 @@ class StateReader:
             case {"kind": "delta", "turnId": str(id_), "text": str(text)}:
                 offset, is_reset = event.get("offset"), event.get("reset") is True
                 known = offset if isinstance(offset, int) else None
-                return DeltaChange(turn_id=id_, text=text, offset=known, reset=is_reset)
+                blocks = [] if known is None else self._completed_blocks(id_, text, known)
+                return DeltaChange(
+                    turn_id=id_, text=text, offset=known, reset=is_reset, blocks=blocks
+                )
             case _:
                 return None

@@ -21,9 +21,10 @@ from mimikit.state import State
 from mimikit.views.documents import Documents
 from mimikit.views.memory import MemoryReader
 from mimikit.views.snapshot import StateReader
-from mimikit.web.api import conversation, engines, memory, system, tasks, triggers
+from mimikit.web.api import conversation, engines, memory, system, tasks, triggers, uploads
 from mimikit.web.api.routing import EXTENSION, Site, Trial, current_site, error_answer
 from mimikit.web.assets import Assets, compress, page_routes
+from mimikit.web.drafts import DraftBlocks
 from mimikit.web.feed import Feed
 from mimikit.web.guard import Guard, RateLimit, RequestDenied, allowed_hosts
 from mimikit.web.markdown import render_cached
@@ -51,14 +52,14 @@ HEADERS = {
     "X-Frame-Options": "DENY",
 }
 AREAS = (
-    *(system.session, conversation.area, tasks.area, triggers.area, system.feed),
+    *(system.session, conversation.area, uploads.area, tasks.area, triggers.area, system.feed),
     *(system.status_area, engines.area, memory.memory, memory.searching, memory.backlog),
 )
 _PLAIN = {
     400: "the request is malformed",
     404: "there is nothing at this address",
     405: "this address does not take that method",
-    413: f"the request is too large; at most {MAX_BODY_BYTES // 1024} KiB are taken",
+    413: "the request is too large; at most {most} KiB are taken",
 }
 _STATUS = ((NotFound, 404), (Conflict, 409), (BadInput, 422), (Refused, 403))
 
@@ -88,7 +89,8 @@ def build_web(
     clock, log, web = state.clock, state.log, state.settings.web
     log.secrets.append(token)
     files = ReadOnlyFiles(state.files)
-    reader = StateReader(files, state.settings, clock, render_cached)
+    completed_blocks = DraftBlocks(files).completed_by
+    reader = StateReader(files, state.settings, clock, render_cached, completed_blocks)
     guard = Guard(
         files,
         CurrentToken(files, token),
@@ -112,7 +114,6 @@ def build_web(
         trial=trial,
         library=MemoryReader(files, Documents(state.workspace, files.fs.root), reader.render),
         search=_once(search),
-        routes=[route for area in AREAS for route in area.table],
         is_local=is_local,
     )
     app.before_request(guard.check)
@@ -135,7 +136,8 @@ def _once(make: Callable[[], MemorySearch]) -> Callable[[], MemorySearch]:
 
 
 def _finish(response: Response) -> Response:
-    response.headers.update(HEADERS)
+    policy = response.headers.get("Content-Security-Policy", _CSP)  # a file has its own
+    response.headers.update(HEADERS | {"Content-Security-Policy": policy})
     response.headers.setdefault("Cache-Control", "no-store")
     return compress(response)
 
@@ -151,7 +153,9 @@ def _on_error(error: Exception) -> Response:
         return response
     if isinstance(error, HTTPException):
         status = error.code or 400
-        response = error_answer(status, _PLAIN.get(status, str(error.description or error.name)))
+        text = _PLAIN.get(status, str(error.description or error.name))
+        most = (request.max_content_length or MAX_BODY_BYTES) // 1024
+        response = error_answer(status, text.replace("{most}", str(most)))
         for name, value in error.get_headers():
             if name in ("Allow", "Retry-After"):
                 response.headers[name] = value

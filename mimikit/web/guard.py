@@ -20,6 +20,7 @@ KEY_HEADER = "X-Mimikit-Session"
 """Instead of a cookie, which a browser sends to every port of the host."""
 # Endpoints without login.
 OPEN = frozenset({"page.index", "page.asset", "status.healthz", "session.login"})
+UPLOAD = "files.upload"
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 LOOPBACK_NAMES = frozenset({"127.0.0.1", "localhost", "[::1]"})
 _MAX_LOGGED_PER_MINUTE = 60
@@ -92,10 +93,11 @@ class Guard:
         is_api = request.path.startswith("/api/")
         if is_api if request.endpoint is None else request.endpoint not in OPEN:
             g.key = self._caller_key()
-        # Content type: JSON, which another site's form cannot send.
+        # Content type: JSON or bytes, which another site's form cannot send.
         content_type = request.mimetype
         is_empty = request.method == "DELETE" and not content_type and not request.content_length
-        if has_effect and content_type != "application/json" and not is_empty:
+        is_upload = request.endpoint == UPLOAD and content_type == "application/octet-stream"
+        if has_effect and content_type != "application/json" and not is_empty and not is_upload:
             message = f"expected content type application/json, got {content_type[:60] or 'none'}"
             raise RequestDenied(415, message, reason="content type")
 

@@ -120,6 +120,7 @@ def test_a_change_carries_the_fresh_thing(web) -> None:
         "text": "he",
         "offset": 0,
         "reset": False,
+        "blocks": [],
     }
 
 
@@ -185,9 +186,10 @@ def test_a_page_that_comes_in_mid_stream_gets_each_word_once(
             assert whole.endswith(draft["text"])
             assert (draft["turnId"], draft["end"]) == ("turn-1", end)
         else:
-            assert draft == {"turnId": "turn-1", "text": whole, "end": end}
+            assert draft == {"turnId": "turn-1", "text": whole, "blocks": [], "end": end}
     web.feed.publish("turn", state="started", turnId="turn-1", inputs=[])
-    assert web.get("/api/snapshot")["draft"] == {"turnId": "turn-1", "text": "", "end": 0}
+    nothing = {"turnId": "turn-1", "text": "", "blocks": [], "end": 0}
+    assert web.get("/api/snapshot")["draft"] == nothing
     web.beat(live=[])
     assert web.get("/api/snapshot")["draft"] is None
 

@@ -46,14 +46,14 @@ function page(answers = {}, kept = {}) {
     ]),
   );
   const store = new Store((draw) => queueMicrotask(draw));
-  const ports = {
-    read: (key) => kept[key] ?? null,
-    keep: (key, value) => {
-      if (kept.full) return false;
-      if (value) kept[key] = value;
-      else delete kept[key];
-      return true;
+  const own = (key) => key.replace("mimikit.", "");
+  globalThis.localStorage = {
+    getItem: (key) => kept[own(key)] ?? null,
+    setItem: (key, value) => {
+      if (kept.full) throw new Error("full");
+      kept[own(key)] = value;
     },
+    removeItem: (key) => delete kept[own(key)],
   };
   const around = {
     go: (route) => went.push(route),
@@ -63,7 +63,7 @@ function page(answers = {}, kept = {}) {
     showMessage: (id) => went.push(`message ${id}`),
     loadOlder: async () => answers.older?.(store),
   };
-  const act = new MemoryActions(store, api, around, ports);
+  const act = new MemoryActions(store, api, around);
   store.onChange((state, before) => act.onChange(state, before));
   const open = async (route) => {
     store.set({ session: "in", route });
@@ -135,12 +135,12 @@ describe("a search", () => {
     held[1]({ hits: [{ source: "b" }], fallback: null });
     held[0]({ hits: [{ source: "a" }], fallback: null });
     await settled();
-    assert.equal(store.state.memory.search.state, "ready");
-    assert.deepEqual(store.state.memory.search.hits, [{ source: "b" }]);
+    assert.equal(store.state.memory.stage, "ready");
+    assert.deepEqual(store.state.memory.hits, [{ source: "b" }]);
     act.clear();
     await settled();
-    assert.deepEqual(store.state.memory.search.hits, []);
-    assert.equal(store.state.memory.search.state, "idle");
+    assert.deepEqual(store.state.memory.hits, []);
+    assert.equal(store.state.memory.stage, "idle");
     assert.deepEqual(there.focused, ["#memory-search"]);
   });
 
@@ -152,13 +152,13 @@ describe("a search", () => {
     act.type("otter");
     await clock.pass(REST_MS);
     assert.deepEqual(
-      [store.state.memory.search.state, store.state.memory.search.error],
+      [store.state.memory.stage, store.state.memory.error],
       ["failed", "busy"],
     );
     answers.search = { hits: [{ source: "a" }] };
     act.search();
     await settled();
-    assert.equal(store.state.memory.search.hits.length, 1);
+    assert.equal(store.state.memory.hits.length, 1);
     assert.equal(calls("search").length, 2);
   });
 

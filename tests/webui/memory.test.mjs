@@ -8,9 +8,8 @@ import {
   isNotePath,
   lettersOf,
   lineMark,
-  notePath,
+  noteStem,
   noteText,
-  numbered,
   otherLines,
   piecesOf,
   placeOfHit,
@@ -134,13 +133,11 @@ describe("what is written", () => {
   });
 
   test("gets a name from its day and title, and a number when that is taken", () => {
-    const named = (title) => notePath("2026-01-28", title, "mem-0123456789abcdefghjkmnpqrs");
-    assert.equal(named("Déploy: the 2nd try!"), "memory/2026-01-28-deploy-the-2nd-try.md");
-    assert.equal(named("部署"), "memory/2026-01-28-mem-jkmnpqrs.md");
-    assert.match(named(`${"long words ".repeat(9)}`), /^memory\/2026-01-28-[a-z-]{1,32}\.md$/);
-    assert.doesNotMatch(named(`${"a".repeat(31)} b`), /-\.md$/);
-    assert.equal(numbered("memory/2026-01-28-a.md", 1), "memory/2026-01-28-a.md");
-    assert.equal(numbered("memory/2026-01-28-a.md", 2), "memory/2026-01-28-a-2.md");
+    const named = (title) => noteStem("2026-01-28", title, "mem-0123456789abcdefghjkmnpqrs");
+    assert.equal(named("Déploy: the 2nd try!"), "memory/2026-01-28-deploy-the-2nd-try");
+    assert.equal(named("部署"), "memory/2026-01-28-mem-jkmnpqrs");
+    assert.match(named(`${"long words ".repeat(9)}`), /^memory\/2026-01-28-[a-z-]{1,32}$/);
+    assert.doesNotMatch(named(`${"a".repeat(31)} b`), /-$/);
     assert.equal(noteText(" T ", " a\n\n"), "# T\n\na\n");
     assert.equal(noteText("", "a"), "a\n");
   });

@@ -8,6 +8,7 @@ import {
   inLines,
   live,
   messageAbout,
+  restOf,
   taskTimes,
   timeline,
 } from "../../webui/js/core/select.js";
@@ -86,7 +87,7 @@ describe("the timeline", () => {
   const shown = (given) =>
     timeline(given)
       .filter((entry) => entry.type !== "day")
-      .map((entry) => (entry.type === "draft" ? entry.text : `${entry.key}:${entry.delivery}`));
+      .map((entry) => (entry.type === "draft" ? entry.rest.text : `${entry.key}:${entry.delivery}`));
 
   test("says of what is asked that it waits, while who answers does", () => {
     const given = { inbox: [{ ...said("now"), state: "answering" }] };
@@ -108,7 +109,7 @@ describe("the timeline", () => {
         { ...said("taken"), state: "accepted" },
         { ...said("lost"), state: "failed", error: "why" },
       ],
-      turn: { turnId: "t", draft: "Hel", committed: false, endedAt: null },
+      turn: { turnId: "t", draft: "Hel", blocks: [], committed: false, endedAt: null },
     });
     assert.deepEqual(shown(given), [
       "a:answered",
@@ -192,8 +193,21 @@ describe("the timeline", () => {
     assert.equal(choice({ messages: [answer] }, answer), null);
   });
 
+  for (const [text, rest, language] of [
+    ["\n\n one two\n", " one two", null],
+    ["\n```py\nx = 1\n\ny", "x = 1\n\ny", "py"],
+    ["~~~\nx\n~~", "x", ""],
+    ["```js {a}\nx\n```", "x", "js"],
+    ["```", "", ""],
+    ["`` x", "`` x", null],
+  ]) {
+    test(`shows the unfinished block ${JSON.stringify(text)} as text or code`, () => {
+      assert.deepEqual(restOf(text), { text: rest, language });
+    });
+  }
+
   test("hides the draft when its message has come", () => {
-    const turn = { turnId: "t", draft: "lo", committed: false, endedAt: null };
+    const turn = { turnId: "t", draft: "lo", blocks: [], committed: false, endedAt: null };
     assert.deepEqual(shown(state({ turn })), ["lo"]);
     assert.deepEqual(shown(state({ turn: { ...turn, committed: true } })), []);
   });

@@ -195,6 +195,20 @@ describe("a turn", () => {
     }
   });
 
+  test("shows each complete block once, and only where nothing is missing before it", () => {
+    const block = (start, end) => ({ start, end, html: `${start}-${end}` });
+    const told = (state) => state.turn.blocks.map(({ html }) => html);
+    const start = loaded({
+      status: status({ teller: { state: "replying", since: at(), turnId: "t1", headline: "" } }),
+      draft: { turnId: "t1", text: "a\n\nb", blocks: [block(0, 2)], end: 4 },
+    });
+    assert.deepEqual(told(start), ["0-2"]);
+    const next = { ...at_(2, "\nb\n\nc"), blocks: [block(0, 2), block(2, 5), block(9, 12)] };
+    assert.deepEqual(told(hear(start, next)), ["0-2", "2-5"]);
+    assert.deepEqual(told(hear(start, at_(5, "\n"), at_(9, "c"), next)), ["0-2"]);
+    assert.deepEqual(told(hear(start, next, at_(0, "anew"))), []);
+  });
+
   test("of which a part is missing asks for it once, then says that it is", () => {
     let state = hear(loaded(), at_(3, "lo"));
     assert.deepEqual([state.turn.draft, state.turn.gap], ["", "found"]);

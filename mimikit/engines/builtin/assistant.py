@@ -55,7 +55,7 @@ class Turn:
         for item in inputs:
             if self._request.cancel.reason is not None:
                 return stop_outcome(self._request.cancel.reason)
-            parts.append(self._answer(item))
+            parts += [self._answer(item), references.unread(item.files, self._language)]
         if results:
             self._request.callbacks.on_event("note", say("note_telling", language), {})
             parts.append(phrases.results(results, language))

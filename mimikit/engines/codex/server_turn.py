@@ -80,10 +80,11 @@ class ServerTurn:
         self._thread = text_of(opened.get("thread"), "id")
         messages = server.subscribe(self._thread)
         try:
-            params: Message = {
-                "threadId": self._thread,
-                "input": [{"type": "text", "text": _clean(request.prompt)}],
-            }
+            text: Json = {"type": "text", "text": _clean(request.prompt)}
+            pictures: list[Json] = [
+                {"type": "image", "url": file.picture} for file in request.input.pictures
+            ]
+            params: Message = {"threadId": self._thread, "input": [text, *pictures]}
             if effort:
                 params["effort"] = effort
             if request.cancel.reason is not None:

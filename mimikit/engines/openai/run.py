@@ -28,7 +28,7 @@ from mimikit.engines.openai.answer import (
     looks_like_call,
     parsed_arguments,
 )
-from mimikit.engines.openai.dialogue import ModelDialogue, shortened, tool_facts
+from mimikit.engines.openai.dialogue import PICTURES, ModelDialogue, shortened, tool_facts
 from mimikit.engines.openai.endpoint import EndpointClient
 from mimikit.engines.openai.failure import EndpointError
 from mimikit.engines.openai.profile import EndpointProfile
@@ -96,14 +96,18 @@ class EndpointRun:
         call_tool: Call,
     ) -> Outcome:
         """The tool loop: ask, call tools, repeat. Raises EndpointError."""
-        request = self.request
+        request, vision = self.request, self.settings.vision
+        omitted = set(profile.omitted)
+        if vision is not None:
+            omitted = omitted - {PICTURES} if vision else omitted | {PICTURES}
         dialogue = ModelDialogue(
             request.instructions,
             request.prompt,
             specs,
             window=profile.window,
-            omitted=profile.omitted,
+            omitted=omitted,
             cache_key=f"mimikit-{request.role}",
+            pictures=[file.picture for file in request.input.pictures],
         )
         self._check_tools(dialogue)
         known_ids: set[str] = set()

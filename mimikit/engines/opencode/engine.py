@@ -19,6 +19,7 @@ from mimikit.config import Settings
 from mimikit.engines import process
 from mimikit.engines.base import (
     FAULTS,
+    Attachment,
     Done,
     EngineOutage,
     Failed,
@@ -155,7 +156,10 @@ class _Run:
         body: Body = {
             "agent": cli.AGENT,
             "system": request.instructions,
-            "parts": [{"type": "text", "text": request.prompt or "Begin."}],
+            "parts": [
+                {"type": "text", "text": request.prompt or "Begin."},
+                *map(_picture_part, request.input.pictures),
+            ],
             **({"model": model} if model else {}),
             **({"variant": request.effort} if request.effort else {}),
         }
@@ -250,6 +254,11 @@ class _Run:
                         return
                     reader.take(event)
         place.is_clean = reader.is_idle and not reader.working
+
+
+def _picture_part(file: Attachment) -> Body:
+    media_type = file.picture.removeprefix("data:").partition(";")[0]
+    return {"type": "file", "mime": media_type, "filename": file.ref.name, "url": file.picture}
 
 
 def _key(name: str, arguments: dict[str, object]) -> str:

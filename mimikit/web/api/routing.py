@@ -1,7 +1,7 @@
 """Declares routes with the models of their inputs and answers.
 
-`openapi.json`, docs/http.md and the page's types are generated from these declarations. A handler
-gets validated input and ids, and returns a view.
+webui/openapi.json, docs/http.md and the page's types are generated from these declarations. A
+handler gets validated input and ids, and returns a view.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import re
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar, TypeVar, cast
@@ -33,7 +33,7 @@ from mimikit.views.base import View
 from mimikit.views.memory import MemoryReader
 from mimikit.views.snapshot import StateReader
 from mimikit.web.feed import Feed
-from mimikit.web.guard import Guard, RateLimit
+from mimikit.web.guard import Guard, RateLimit, RequestDenied
 
 if TYPE_CHECKING:
     from mimikit.memory.search import MemorySearch
@@ -143,7 +143,6 @@ class Site:
     library: MemoryReader
     search: Callable[[], MemorySearch]
     trial: Trial
-    routes: Sequence[Endpoint]
     is_local: bool
     """Whether the page listens at a loopback address."""
 
@@ -151,6 +150,13 @@ class Site:
     def is_remote(self) -> bool:
         """Whether input from this page may not run commands, even later."""
         return not self.is_local and not self.settings.web.allow_commands
+
+    def take_input(self) -> None:
+        """Count a message or a file; RequestDenied when there are too many in a minute."""
+        if not self.inputs.take():
+            wait_s = self.inputs.wait_s()
+            message = f"too many messages in a minute; try again in {int(wait_s) + 1} s"
+            raise RequestDenied(429, message, reason="too many inputs", wait_s=wait_s)
 
 
 def current_site() -> Site:

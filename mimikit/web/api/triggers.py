@@ -220,7 +220,8 @@ def show(query: TriggerQuery, trigger_id: str) -> chains.TriggerDetail:
     if detail is None:
         raise NotFound(f"there is no trigger {trigger_id}", field="id")
     used = site.state.usage.of_trigger(trigger_id, site.clock.now())
-    return detail.model_copy(update={"usage": used})
+    job = site.state.jobs.find(trigger_id, consumer.live)
+    return detail.model_copy(update={"usage": used, "job": job})
 
 
 @area.route("POST", "/api/triggers/preview", TriggerPreview, body=TimingInput)

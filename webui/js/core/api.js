@@ -2,10 +2,10 @@
 
 import { t } from "./i18n.js";
 
-const JSON_BODY = { "content-type": "application/json" };
 const TIMEOUT_MS = 15_000;
 /** The server gives an endpoint so long, and a little more. */
 const TRIAL_MS = 60_000;
+const UPLOAD_MS = 600_000;
 
 /** A request that did not do what was asked. */
 export class ApiError extends Error {
@@ -40,15 +40,17 @@ export function connect(tab, keys, send = (...given) => fetch(...given)) {
   /** @param {string} method @param {string} path @param {object} [body] @param {number} [timeoutMs] */
   async function call(method, path, body, timeoutMs = TIMEOUT_MS) {
     const isGet = method === "GET";
+    const file = body instanceof Blob && body;
+    const type = { "content-type": file ? "application/octet-stream" : "application/json" };
     /** @type {Response} */
     let answer;
     try {
       answer = await send(path, {
         method,
-        headers: { ...headers(), accept: "application/json", ...(isGet ? null : JSON_BODY) },
+        headers: { ...headers(), accept: "application/json", ...(isGet ? null : type) },
         credentials: "same-origin",
         cache: "no-store",
-        body: isGet ? undefined : JSON.stringify(body ?? {}),
+        body: isGet ? undefined : file || JSON.stringify(body ?? {}),
         signal: AbortSignal.timeout(timeoutMs),
       });
     } catch {
@@ -73,6 +75,12 @@ export function connect(tab, keys, send = (...given) => fetch(...given)) {
     older: (before) => get("api/messages", { before, limit: "50" }),
     changes: (since) => get("api/changes", { since }),
     stream: (since) => query("api/events", { since, tab }),
+    upload: (file) => call("POST", query("api/files", { name: file.name }), file, UPLOAD_MS),
+    file: async (file) => {
+      const answer = await send(`api/files/${id(file)}`, { headers: headers() });
+      if (!answer.ok) throw new ApiError(answer.status, t("files.gone"));
+      return await answer.blob();
+    },
     input: (input) => post("api/input", input),
     answer: (answer) => post("api/answer", answer),
     jobs: (values) => get("api/jobs", values),

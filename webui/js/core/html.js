@@ -29,7 +29,7 @@ const TAKEN_OUT = {
 };
 
 /** @param {Element} element @param {string} text  Put server-sanitised HTML into an element. */
-export function insertHtml(element, text) {
+function insertHtml(element, text) {
   const box = /** @type {any} */ (element);
   if (typeof box.setHTML === "function") box.setHTML(text, { sanitizer: TAKEN_OUT });
   else box.innerHTML = policy.createHTML(text);
@@ -89,23 +89,35 @@ class ServerHtml extends Directive {
   /** @param {any} part */
   constructor(part) {
     super(part);
-    this.shown = /** @type {string | null} */ (null);
+    this.shown = /** @type {string[]} */ ([]);
+    this.nodes = /** @type {any[]} */ ([]);
+    /** What the element has of its own. */
+    this.own = part.element.firstChild;
   }
 
-  /** @param {string} text */
-  render(text) {
-    return text;
+  /** @param {string[]} _blocks */
+  render(..._blocks) {
+    return nothing;
   }
 
-  /** @param {any} part @param {[string]} values */
-  update(part, [text]) {
-    if (text !== this.shown) insertHtml(part.element, text);
-    this.shown = text;
+  /** @param {any} part @param {string[]} blocks */
+  update({ element }, blocks) {
+    if (this.shown.some((text, at) => text !== blocks[at])) {
+      for (const node of this.nodes.splice(0)) node.remove();
+      this.shown = [];
+    }
+    for (const text of blocks.slice(this.shown.length)) {
+      const box = document.createElement("div");
+      insertHtml(box, text);
+      this.nodes.push(...box.childNodes);
+      for (const node of [...box.childNodes]) element.insertBefore(node, this.own);
+    }
+    this.shown = blocks;
     return nothing;
   }
 }
 
-/** On an element: its content is this server-sanitised HTML. */
+/** On an element: it begins with this server-sanitised HTML; what is known already is not put in again. */
 export const serverHtml = directive(ServerHtml);
 
 /** @param {string} name */

@@ -35,7 +35,9 @@ export function timeline(state) {
     entries.push(unspoken(item, waits ? "waiting" : "answering", why));
   }
   if (turn && turn.draft && !turn.committed) {
-    entries.push({ type: "draft", key: `draft-${turn.turnId}`, text: turn.draft });
+    const rest = restOf(turn.draft.slice(turn.blocks.at(-1)?.end ?? 0));
+    const blocks = turn.blocks.map((block) => block.html);
+    entries.push({ type: "draft", key: `draft-${turn.turnId}`, blocks, rest });
   }
   for (const item of inbox.filter((one) => one.state !== "answering")) {
     entries.push(unspoken(item, queued, why));
@@ -45,6 +47,14 @@ export function timeline(state) {
     entries.push(unspoken(item, item.state === "accepted" ? "queued" : item.state, item.error));
   }
   return entries.length ? withDays(last.entries, entries) : last.entries;
+}
+
+/** @param {string} text  The unfinished block of a draft: code while its fence is open. @returns {DraftRest} */
+export function restOf(text) {
+  const rest = text.replace(/^(\s*\n)+/, "").trimEnd();
+  const fence = /^ {0,3}(?:`{3,}|~{3,}) *([^\s`]*)[^\n`]*(?:\n|$)/.exec(rest);
+  if (!fence) return { text: rest, language: null };
+  return { text: rest.slice(fence[0].length).replace(/\n?[`~]*$/, ""), language: fence[1] };
 }
 
 /** @param {Message[]} messages @param {State["jobs"]} jobs @returns {Entry[]} */
@@ -129,14 +139,14 @@ function standFor(before, message) {
 }
 
 /**
- * @param {{id: string, text: string, createdAt: string}} item
+ * @param {{id: string, text: string, createdAt: string, files?: FileRef[]}} item
  * @param {Delivery} delivery
  * @param {string} [error]
  * @returns {MessageEntry}
  */
 function unspoken(item, delivery, error = "") {
-  const { id, text, createdAt } = item;
-  const message = /** @type {Message} */ ({ id, role: "user", text, html: null, createdAt });
+  const { id, text, createdAt, files } = item;
+  const message = /** @type {Message} */ ({ id, role: "user", text, html: null, createdAt, files });
   return { type: "message", key: id, message, delivery, error, joined: false };
 }
 

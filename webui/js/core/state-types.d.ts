@@ -24,7 +24,15 @@ interface DayEntry {
 interface DraftEntry {
   type: "draft";
   key: string;
+  /** HTML */
+  blocks: string[];
+  rest: DraftRest;
+}
+
+interface DraftRest {
   text: string;
+  /** it is code */
+  language: string | null;
 }
 
 interface MessageEntry {
@@ -103,8 +111,8 @@ interface Field {
   /** also its id */
   name: string;
   label: string;
-  value: string;
-  change: (value: string) => void;
+  value: any;
+  change: (value: any) => void;
   error?: string;
   hint?: string;
   placeholder?: string;
@@ -116,6 +124,8 @@ interface Field {
   required?: boolean;
   /** code, not prose */
   mono?: boolean;
+  /** of a select */
+  choices?: (Choice | Group)[];
 }
 
 type Choice = {value: string, label: string};
@@ -125,12 +135,23 @@ type Group = {label: string, choices: Choice[]};
 type Reducers = Record<string, (state: State, action: any) => State>;
 
 /** A message this tab has not yet handed over. */
+/** A file beside what is being written. */
+interface AttachedFile {
+  key: string;
+  name: string;
+  bytes: number;
+  /** null while it is on its way */
+  sent: FileRef | null;
+  error: string;
+}
+
 interface OutboxItem {
   id: string;
   kind: "input" | "answer";
   text: string;
   createdAt: string;
   questionId?: string;
+  files?: FileRef[];
   state: "sending" | "accepted" | "failed";
   error?: string;
 }
@@ -154,7 +175,7 @@ interface TriggerPage {
   usage: TokenCounts | null;
 }
 
-type RowType = "file_changed" | "file_exists" | "task" | "llm_eval" | "kept";
+type RowType = "file_changed" | "file_exists" | "task_done" | "task_failed" | "llm_eval" | "kept";
 
 /** One condition as a form holds it; fields of other types wait. */
 interface ConditionRow {
@@ -162,10 +183,9 @@ interface ConditionRow {
   type: RowType;
   path: string;
   fireOnInit: boolean;
-  outcome: "done" | "failed";
+  /** or that it is typed below */
   taskId: string;
-  /** the id is typed, not chosen */
-  byId: boolean;
+  typedId: string;
   question: string;
   /** made elsewhere: shown in words, kept as it is */
   kept: Condition | null;
@@ -196,8 +216,8 @@ interface TriggerForm {
   timezone: string;
   /** local, `2026-12-01T09:00` */
   at: string;
-  single: ConditionRow;
   join: "and" | "or";
+  /** only the first counts, unless there are to be several */
   rows: ConditionRow[];
   /** empty: the condition's own */
   cooldown: string;
@@ -226,26 +246,22 @@ interface Preview {
 
 type HitKind = "memory" | "summary" | "docs" | "transcript" | "result";
 
-interface MemorySearch {
-  /** empty: nothing is looked for */
-  asked: string;
-  state: "idle" | "asking" | "ready" | "failed";
-  /** the last ones, shown until the next come */
-  hits: SearchHit[];
-  /** why a plain scan served */
-  fallback: string | null;
-  error: string;
-}
-
 interface MemoryPage {
   load: "idle" | "loading" | "ready" | "failed";
   files: MemoryFile[];
   index: {files: number, passages: number, fresh?: boolean, words?: string, fallback?: string | null} | null;
   /** as it is typed */
   query: string;
-  search: MemorySearch;
   /** the groups of which all files are shown */
   whole: string[];
+  /** what is looked for; empty: nothing */
+  asked: string;
+  stage: "idle" | "asking" | "ready" | "failed";
+  /** the last ones, shown until the next come */
+  hits: SearchHit[];
+  /** why a plain scan served */
+  fallback: string | null;
+  error: string;
 }
 
 /** The opened file. */
@@ -338,12 +354,14 @@ interface Turn {
   inputs: string[];
   /** the reply as far as it has come */
   draft: string;
+  /** its complete blocks, one after the other */
+  blocks: DraftBlock[];
   /** set when it is over */
   endedAt: number | null;
   /** the offset of the delta that comes next */
   end: number;
-  /** a part of the draft is missing; it was asked for */
-  gap: "" | "found" | "filled";
+  /** a part of the draft is missing; it was asked for; it came or not */
+  gap: "" | "found" | "filled" | "missing";
   /** its message has come: the draft is no longer shown */
   committed: boolean;
 }
@@ -484,6 +502,7 @@ interface State {
   following: boolean;
   /** messages that came while the reader was further up */
   unseen: number;
+  files: AttachedFile[];
   draft: string;
   notices: Notice[];
   language: "en" | "zh";

@@ -6,7 +6,7 @@
 
 import { noEngines } from "../pages/engines.js";
 import { noMemory } from "../pages/memory-keeper.js";
-import { TRIGGER_ACTIONS } from "../pages/trigger-keeper.js";
+import { FILE_ACTIONS } from "./files.js";
 import { afresh, JOB_ACTIONS, known, noJobs, withJob } from "./jobs.js";
 
 /** How long the draft of a turn that is over waits for its message. */
@@ -59,6 +59,7 @@ export function initialState() {
     following: true,
     unseen: 0,
     draft: "",
+    files: [],
     notices: [],
     language: "en",
     theme: "system",
@@ -97,7 +98,7 @@ const ACTIONS = {
     notices: state.notices.filter((notice) => notice.id !== id),
   }),
   ...JOB_ACTIONS,
-  ...TRIGGER_ACTIONS,
+  ...FILE_ACTIONS,
 };
 
 /** @param {State} state @param {Action} action  The same object when nothing changed. */
@@ -158,7 +159,10 @@ function snapshot(state, { snapshot: loaded, now }) {
 function withDraft(state, draft) {
   const { turn } = state;
   if (!draft || turn?.turnId !== draft.turnId || turn.committed) return state;
-  return { ...state, turn: { ...turn, draft: draft.text, end: draft.end, gap: "filled" } };
+  const { text, end, blocks } = draft;
+  const gap = /** @type {const} */ (text.length === end ? "filled" : "missing");
+  const next = { ...turn, draft: text, end, blocks: [], gap };
+  return { ...state, turn: withBlocks(next, blocks) };
 }
 
 /** @param {Message[]} messages @param {Message[]} next  Those before a snapshot's, where the two meet. */
@@ -211,7 +215,7 @@ function withoutTurn(status, turnId) {
  * @returns {Turn}
  */
 function newTurn(turnId, since, headline = "", inputs = []) {
-  const nothing = { draft: "", end: 0, endedAt: null, committed: false };
+  const nothing = { draft: "", blocks: [], end: 0, endedAt: null, committed: false };
   return { turnId, since, headline, inputs, ...nothing, gap: "" };
 }
 
@@ -312,17 +316,34 @@ function withTurn(state, change) {
  * @param {DeltaChange} delta
  * @returns {State}
  */
-function withDelta(state, { turnId, text, reset, offset }) {
+function withDelta(state, { turnId, text, reset, offset, blocks: completed }) {
   const turn = state.turn?.turnId === turnId ? state.turn : newTurn(turnId, state.now);
   if (turn.committed) return state;
   const anew = reset || offset === 0; // another engine may say all once more
-  const { draft, end } = anew ? { draft: "", end: 0 } : turn;
+  const { draft, end, blocks } = anew ? { draft: "", end: 0, blocks: [] } : turn;
   const at = offset ?? end;
   if (at > end && !turn.gap) return { ...state, turn: { ...turn, gap: "found" } };
-  const gap = at > end ? "… " : "";
-  const more = gap + text.slice(Math.max(0, end - at));
-  const next = { ...turn, draft: draft + more, end: Math.max(end, at + text.length) };
-  return { ...state, turn: { ...next, gap: anew ? "" : turn.gap } };
+  const isMissing = at > end;
+  const more = (isMissing ? "… " : "") + text.slice(Math.max(0, end - at));
+  const next = { ...turn, draft: draft + more, blocks, end: Math.max(end, at + text.length) };
+  const gap = isMissing ? "missing" : turn.gap;
+  return { ...state, turn: withBlocks({ ...next, gap: anew ? "" : gap }, completed) };
+}
+
+/**
+ * Blocks are taken in order, each once, and only while the draft is whole.
+ *
+ * @param {Turn} turn
+ * @param {DraftBlock[]} [given]
+ * @returns {Turn}
+ */
+function withBlocks(turn, given = []) {
+  const blocks = [...turn.blocks];
+  for (const block of turn.gap === "missing" ? [] : given) {
+    const isNext = block.start === (blocks.at(-1)?.end ?? 0) && block.end <= turn.end;
+    if (isNext) blocks.push(block);
+  }
+  return { ...turn, blocks };
 }
 
 /** @param {State} state @param {MessagesPage} action @returns {State} */

@@ -85,6 +85,7 @@ interface DeltaChange {
   text: string;
   offset: number | null;
   reset: boolean;
+  blocks: DraftBlock[];
 }
 
 interface DiffHunk {
@@ -102,9 +103,16 @@ interface Diff {
   interrupted: number;
 }
 
+interface DraftBlock {
+  start: number;
+  end: number;
+  html: string;
+}
+
 interface Draft {
   turnId: string;
   text: string;
+  blocks: DraftBlock[];
   end: number;
 }
 
@@ -196,6 +204,13 @@ interface FileExistsParameters {
   settle: number | null;
 }
 
+interface FileRef {
+  id: string;
+  name: string;
+  kind: "text" | "image" | "other";
+  bytes: number;
+}
+
 interface Healthz {
   ok: boolean;
   consumer: "ok" | "hung" | "down";
@@ -232,6 +247,7 @@ interface InboxItem {
   text: string;
   createdAt: string;
   quote: string | null;
+  files: FileRef[];
   state: "queued" | "answering";
 }
 
@@ -244,6 +260,8 @@ interface Index {
 }
 
 interface JobOutcome {
+  taskId: string;
+  state: string;
   text: string;
   cut: number;
   html: string | null;
@@ -344,6 +362,7 @@ interface Message {
   usage: Usage | null;
   durationMs: number | null;
   quote: string | null;
+  files: FileRef[];
   engine: string | null;
   failed: boolean;
   stopped: boolean;
@@ -440,6 +459,12 @@ interface Question {
   default: string | null;
   createdAt: string;
   expiresAt: string;
+}
+
+interface RecentRun {
+  id: string;
+  state: "queued" | "running" | "asking" | "done" | "failed" | "canceled";
+  at: string;
 }
 
 interface Result {
@@ -553,7 +578,7 @@ interface Status {
   workers: WorkersStatus;
   queues: Record<string, number>;
   engines: Record<string, EngineStatus>;
-  minds: Record<string, EngineStatus>;
+  byEngine: Record<string, EngineStatus>;
   paused: boolean;
   question: boolean;
   degraded: string | null;
@@ -671,6 +696,7 @@ interface TriggerDetail {
   explanation: Explanation;
   chain: ChainStep[];
   usage: TokenCounts;
+  job: Job | null;
 }
 
 interface TriggerList {
@@ -720,6 +746,7 @@ interface Trigger {
   broken: string | null;
   headline: {en: string, zh: string};
   last: {en: string, zh: string} | null;
+  recent: RecentRun[];
 }
 
 interface TurnChange {

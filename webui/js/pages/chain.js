@@ -27,11 +27,7 @@ function stepView({ id, kind, title, depth, after, state: was }, own, { tasks, d
       >${stateIcon(now)}<span class="row-title" title=${name}>${name}</span
       ><span class="trace-seat">${what} · ${word("state", now)}</span></a
     >
-    ${
-      after.length
-        ? html`<p class="trace-after">${after.map(afterView).join(joint)}</p>`
-        : nothing
-    }
+    ${after.length ? html`<p class="trace-after">${after.map(afterView).join(joint)}</p>` : nothing}
   </li>`;
 }
 

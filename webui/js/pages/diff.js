@@ -65,8 +65,7 @@ function fileView(file, number, several, unfolded, keeper) {
   const fold = () => keeper.unfold(key, !open);
   return html`<div class="diff-file" data-file=${file.path}>
     ${button(html`${sign}${head}`, fold, { look: "diff-head", expanded: open })}
-    ${open ? notes : nothing}
-    ${open && lines ? linesView(file, key, unfolded, keeper) : nothing}
+    ${open ? notes : nothing} ${open && lines ? linesView(file, key, unfolded, keeper) : nothing}
   </div>`;
 }
 
@@ -111,7 +110,9 @@ function hunkView(hunk, key, unfolded, keeper) {
   const rows = numbered(hunk).slice(0, whole ? undefined : PART_LINES);
   const left = hunk.lines.length - rows.length;
   const across = (/** @type {unknown} */ inside) =>
-    html`<tr class="diff-at"><td colspan="3">${inside}</td></tr>`;
+    html`<tr class="diff-at">
+      <td colspan="3">${inside}</td>
+    </tr>`;
   return html`<tbody>
     ${across(t("diff.from", { n: hunk.newStart || hunk.oldStart }))} ${rows.map(rowView)}
     ${left ? across(button(tn("diff.unfold", left), () => keeper.unfold(key, true))) : nothing}

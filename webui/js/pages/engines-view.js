@@ -5,7 +5,7 @@ import { t, tn } from "../core/i18n.js";
 import { wantWords } from "../ui/banners.js";
 import { inputField, selectField } from "../ui/fields.js";
 import * as parts from "../ui/parts.js";
-import { button, iconButton, moment, word } from "../ui/parts.js";
+import { button, engineName, iconButton, moment, word } from "../ui/parts.js";
 
 /** Whatever may have an order of its own; `all` is for whatever has none. */
 const SEATS = ["all", "teller", "planner", "standard", "specialist", "deferred"];
@@ -20,6 +20,7 @@ export function enginesView(state, act) {
     ${
       list
         ? html`<p class="muted">${t("engines.pageHint")}</p>
+            ${adviceView(state.status)}
             <ul class="triggers">
               ${list.engines.map((engine) => cardView(engine, list, state, act))}
             </ul>
@@ -34,6 +35,15 @@ export function enginesView(state, act) {
   </div>`;
 }
 
+/** @param {Status | null} status  What can be done about it. */
+function adviceView(status) {
+  const advice = { builtin: "engines.hint", local: "engines.basicHint" }[status?.engines.teller?.engine ?? ""];
+  const quarantined = status?.quarantined ?? 0;
+  return html`${advice ? html`<p>${t(advice)}</p>` : nothing}
+    ${quarantined ? html`<p>${tn("engines.quarantined", quarantined)}</p>` : nothing}
+    <p class="muted">${t("engines.check")} <code>mimikit doctor</code></p>`;
+}
+
 /** @param {Engine} engine @param {EngineList} list @param {State} state @param {Actions} act */
 function cardView(engine, list, state, act) {
   const { name, state: how, kind, model, baseUrl, key, keyEnv } = engine;
@@ -41,7 +51,7 @@ function cardView(engine, list, state, act) {
   const serves = engine.serves.map((seat) => word("seat", seat)).join(t("list.and"));
   return html`<li class="trigger" data-engine=${name}>
     <div class="trigger-title">
-      <strong>${name}</strong>
+      <strong>${engineName(name)}</strong>
       <span class="badge badge-${tone}">${t(`engines.is.${how}`)}</span>
     </div>
     <p class="row-meta">
@@ -53,11 +63,7 @@ function cardView(engine, list, state, act) {
       }
     </p>
     ${how === "waiting" ? whyView(engine) : nothing}
-    ${
-      serves
-        ? html`<p class="row-meta"><span>${t("engines.serves")} ${serves}</span></p>`
-        : nothing
-    }
+    ${serves && html`<p class="row-meta"><span>${t("engines.serves")} ${serves}</span></p>`}
     ${buttonsView(engine, list, state, act)}
   </li>`;
 }
@@ -67,7 +73,7 @@ function whyView({ name, want, reason, until, tasks }) {
   return html`<p class="verdict">
     ${want ? wantWords(want, name) : t("engines.is.waiting")}${
       until ? html` (${t("engines.until")} ${moment(until)})` : nothing
-    }${tasks ? html` · ${tn("mind.tasks", tasks)}` : nothing}
+    }${tasks ? html` · ${tn("engine.tasks", tasks)}` : nothing}
     ${reason ? html`<span class="engine-reason muted">${reason}</span>` : nothing}
   </p>`;
 }
@@ -83,7 +89,7 @@ function buttonsView(engine, { orders }, state, { engines }) {
     );
   }
   const order = orders.all ?? [];
-  const named = t("engines.useNamed", { name });
+  const named = t("engines.useNamed", { name: engineName(name) });
   const off = Boolean(state.pending.engine);
   const use = () => engines.order("all", [name, ...order.filter((one) => one !== name)]);
   return html`<div class="trigger-actions">
@@ -105,10 +111,7 @@ function buttonsView(engine, { orders }, state, { engines }) {
 function formView(form, { engines }) {
   const { base, busy, errors, keyIs, model, trial } = form;
   const off = Boolean(busy);
-  /**
-   * @param {"name" | "baseUrl" | "model" | "key" | "keyEnv"} name
-   * @param {{type?: string, list?: string, placeholder?: string, hint?: string}} more
-   */
+  /** @param {"name" | "baseUrl" | "model" | "key" | "keyEnv"} name @param {Partial<Field>} more */
   const field = (name, more) =>
     inputField({
       name: `engine-${name}`,
@@ -122,12 +125,9 @@ function formView(form, { engines }) {
     });
   const kinds = [base?.key === "kept" ? "kept" : "none", "key", "variable"];
   const known = t("engines.known").split(" "); // addresses that many will want
-  return html`<form
-    class="engine-form"
-    id="engine-form"
-    novalidate
-    @submit=${parts.onSubmit(() => void engines.save())}
-  >
+  const tries = t(model ? "engines.try" : "engines.listModels");
+  const submit = parts.onSubmit(() => void engines.save());
+  return html`<form class="engine-form" id="engine-form" novalidate @submit=${submit}>
     <h3>${base ? t("engines.editNamed", { name: base.name }) : t("engines.addTitle")}</h3>
     ${base ? nothing : field("name", { placeholder: "deepseek", hint: t("engines.nameHint") })}
     ${field("baseUrl", { list: "engine-known", placeholder: known[0], hint: t("engines.urlHint") })}
@@ -137,6 +137,7 @@ function formView(form, { engines }) {
         name: "engine-keyIs",
         label: t("engines.keyIs"),
         value: keyIs,
+        error: keyIs === "key" ? "" : errors.key,
         change: (value) => engines.edit({ keyIs: /** @type {EngineForm["keyIs"]} */ (value) }),
       },
       kinds.map((value) => ({ value, label: t(`engines.keyIs.${value}`) })),
@@ -147,11 +148,6 @@ function formView(form, { engines }) {
         ? field("keyEnv", { placeholder: "DEEPSEEK_API_KEY", hint: t("engines.envHint") })
         : nothing
     }
-    ${
-      errors.key && keyIs !== "key"
-        ? html`<p class="error-text" role="alert">${errors.key}</p>`
-        : nothing
-    }
     ${field("model", { list: "engine-models", hint: t("engines.modelHint") })}
     ${proposals("engine-models", trial?.models ?? [])}
     <div role="status" class="engine-trial">${trialView(form)}</div>
@@ -160,7 +156,7 @@ function formView(form, { engines }) {
       <button type="submit" class="primary" ?disabled=${off}>
         ${t(busy === "save" ? "engines.saving" : "engines.save")}
       </button>
-      ${button(t(model ? "engines.try" : "engines.listModels"), () => engines.tryOut(), { look: "", off })}
+      ${button(tries, () => engines.tryOut(), { look: "", off })}
       ${button(t("engines.cancel"), () => engines.close(), { look: "" })}
     </div>
   </form>`;
@@ -195,7 +191,9 @@ function trialView({ busy, trial }) {
 function orderView({ engines, orders }, state, act) {
   const { seat } = state.engines;
   const order = orders[seat] ?? []; // empty: as all the rest
-  const others = ["auto", ...engines.map(({ name }) => name)].filter((name) => !order.includes(name));
+  const others = ["auto", ...engines.map(({ name }) => name)].filter(
+    (name) => !order.includes(name),
+  );
   const off = Boolean(state.pending.engine);
   const change = (/** @type {string[]} */ names) => act.engines.order(seat, names);
   return html`<section class="engine-order" aria-labelledby="engine-order-title">
@@ -221,7 +219,7 @@ function orderView({ engines, orders }, state, act) {
         : html`<p class="muted">${t("engines.asRest")}</p>`
     }
     <div class="trigger-actions">
-      ${others.map((name) => button(name, () => change([...order, name]), { sign: "plus", off }))}
+      ${others.map((name) => button(engineName(name), () => change([...order, name]), { sign: "plus", off }))}
       ${
         seat !== "all" && order.length
           ? button(t("engines.toRest"), () => change([]), { off })
@@ -234,12 +232,13 @@ function orderView({ engines, orders }, state, act) {
 /** @param {string[]} order @param {number} at @param {boolean} off @param {(names: string[]) => void} change */
 function orderRow(order, at, off, change) {
   const name = order[at];
+  const named = engineName(name);
   const raise = () => change(order.toSpliced(at - 1, 2, name, order[at - 1]));
   const drop = () => change(order.toSpliced(at, 1));
   const auto = name === "auto" ? html` <span class="muted">${t("engines.auto")}</span>` : nothing;
   return html`<li>
-    <span>${name}${auto}</span>
-    ${at ? iconButton("up", t("engines.raise", { name }), raise, { off }) : nothing}
-    ${order.length > 1 ? iconButton("x", t("engines.drop", { name }), drop, { off }) : nothing}
+    <span>${named}${auto}</span>
+    ${at ? iconButton("up", t("engines.raise", { name: named }), raise, { off }) : nothing}
+    ${order.length > 1 ? iconButton("x", t("engines.drop", { name: named }), drop, { off }) : nothing}
   </li>`;
 }

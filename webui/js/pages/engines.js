@@ -72,7 +72,7 @@ export class EngineActions {
     if (state.session !== "in" || state.route.view !== "engines") return;
     const came = before.route.view !== "engines" || before.session !== "in";
     const one = (/** @type {State} */ { status }) =>
-      JSON.stringify([status?.consumer, status?.engines, status?.minds]);
+      JSON.stringify([status?.consumer, status?.engines, status?.byEngine]);
     if (came || one(state) !== one(before)) void this.load();
   }
 

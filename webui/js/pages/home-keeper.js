@@ -28,7 +28,7 @@ export class HomeKeeper {
 
 /** @param {State} state  What the home is made of. */
 function parted({ tasks, triggers, question, status }) {
-  return [tasks, triggers, question, status?.usage.runs, JSON.stringify(status?.minds)];
+  return [tasks, triggers, question, status?.usage.runs, JSON.stringify(status?.byEngine)];
 }
 
 /** @param {State} state  On a wide screen it stands beside the chat. */

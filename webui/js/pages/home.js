@@ -3,7 +3,7 @@
 import { html, nothing, svg } from "../core/html.js";
 import { language, t, tn } from "../core/i18n.js";
 import { duration, elapsed } from "../core/time.js";
-import { mindWhy } from "../ui/banners.js";
+import { engineWhy } from "../ui/banners.js";
 import * as parts from "../ui/parts.js";
 import { ago, button, said, since, stateIcon, triggerTitle, word } from "../ui/parts.js";
 import { lanes } from "./home-keeper.js";
@@ -73,9 +73,9 @@ function needsView({ question, failures, triggers, engines }, state, act) {
       row(
         "waiting",
         "#/engines",
-        mindWhy(engine, state),
+        engineWhy(engine, state),
         tn("home.waiting", engine.tasks + engine.messages),
-        button(t("mind.try"), () => act.tryEngine(engine.engine), off("engine")),
+        button(t("engine.try"), () => act.tryEngine(engine.engine), off("engine")),
       ),
     ),
   ].filter((one) => one !== nothing));

@@ -5,7 +5,7 @@ import { language, t, tn } from "../core/i18n.js";
 import { isLive } from "../core/jobs.js";
 import { shown } from "../core/shown.js";
 import { count, duration, elapsed } from "../core/time.js";
-import { mindWhy } from "../ui/banners.js";
+import { engineWhy } from "../ui/banners.js";
 import { ago, button, clock, since, stamped, stateIcon, word } from "../ui/parts.js";
 
 /** @param {{job: Job, told: boolean}} entry @param {State} state @param {Actions} act */
@@ -44,9 +44,9 @@ function buttonsView(job, state, act) {
 }
 
 /** @param {Job} job  Its result, or why it failed and what it printed: once. */
-function outcomeView({ outcome, state, taskId }) {
-  if (!outcome || state === "canceled") return nothing;
-  const { cut, error, exitCode, failureReason } = outcome;
+export function outcomeView({ outcome }) {
+  if (!outcome || outcome.state === "canceled") return nothing;
+  const { cut, error, exitCode, failureReason, state, taskId } = outcome;
   const exit = exitCode ? t("task.exit", { code: exitCode }) : "";
   const why = [word("reason", failureReason), exit].filter(Boolean).join(" · ");
   const more = t("job.cut", { n: count(cut, language()) });
@@ -84,8 +84,8 @@ export function jobMeta(job, state) {
 function waitWords(what, state) {
   const [, of] = /^budget:(day|trigger)$/.exec(what) ?? [];
   if (of) return t(`tasks.tokens.${of}`);
-  const awaited = state.status?.minds[what];
-  const why = awaited?.state === "waiting" ? t("tasks.waits", { why: mindWhy(awaited, state) }) : "";
+  const awaited = state.status?.byEngine[what];
+  const why = awaited?.state === "waiting" ? t("tasks.waits", { why: engineWhy(awaited, state) }) : "";
   return why || t("tasks.waitsFor", { engine: what });
 }
 
@@ -113,7 +113,7 @@ export function runsLine(job, messageId, state, act) {
           >${runsMeta(job)}${paused ? html`<span>${t("state.paused")}</span>` : nothing}</span
         >
       </p>
-      ${failed || expanded ? outcomeView(job) : nothing}
+      <div class=${failed || expanded ? nothing : "job-begin"}>${outcomeView(job)}</div>
       ${failed ? html`<p class="job-actions">${buttonsView(job, state, act)}</p>` : nothing}
       ${expanded ? runsList(job, state, act) : nothing}
     </div>

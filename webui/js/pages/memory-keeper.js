@@ -2,9 +2,10 @@
 
 import { t } from "../core/i18n.js";
 import { newId } from "../core/ids.js";
+import { readPref, writePref } from "../core/prefs.js";
 import { Resource, stateResource, withLoaded } from "../core/resource.js";
 import { dayKey } from "../core/time.js";
-import { isDirty, LONG_TERM, notePath, noteText, numbered, typed, written } from "./memory.js";
+import { isDirty, LONG_TERM, noteStem, noteText, typed, written } from "./memory.js";
 
 /** What was said may have been remembered: files are looked at anew so long after it. */
 export const REFRESH_MS = 500;
@@ -15,15 +16,15 @@ const PAGES_BACK = 60;
 /** So many notes of one day may bear the same name. */
 const NAMES_TRIED = 20;
 
-/** @type {MemorySearch} */
-const NO_SEARCH = { asked: "", state: "idle", hits: [], fallback: null, error: "" };
+/** @type {Pick<MemoryPage, "asked" | "stage" | "hits" | "fallback" | "error">} */
+const NO_SEARCH = { asked: "", stage: "idle", hits: [], fallback: null, error: "" };
 /** @type {TurnHits} */
 const NO_HITS = { open: false, load: "idle", hits: [] };
 
 /** @returns {Pick<State, "memory" | "note" | "notes" | "backlog" | "hits">} */
 export function noMemory() {
   return {
-    memory: { load: "idle", files: [], index: null, query: "", search: NO_SEARCH, whole: [] },
+    memory: { load: "idle", files: [], index: null, query: "", whole: [], ...NO_SEARCH },
     note: null,
     notes: {},
     backlog: { load: "idle", items: [], draft: "", busy: "", error: "" },
@@ -31,18 +32,12 @@ export function noMemory() {
   };
 }
 
-/**
- * @typedef {{read: (key: string) => string | null,
- *   keep: (key: string, value: string) => boolean}} Ports what the browser kept, and whether it does
- */
-
 export class MemoryActions {
-  /** @param {Store} store @param {Api} api @param {Actions} page @param {Ports} ports */
-  constructor(store, api, page, ports) {
+  /** @param {Store} store @param {Api} api @param {Actions} page */
+  constructor(store, api, page) {
     this.store = store;
     this.api = api;
     this.page = page;
-    this.ports = ports;
     this.list = stateResource(store, "memory", api.memory);
     this.backlog = stateResource(store, "backlog", api.backlog);
     this.hits = new Resource(api.turnMemory, (told, turnId) =>
@@ -94,7 +89,7 @@ export class MemoryActions {
   openForm(key, file) {
     if (this.store.state.notes[key] || file?.editable === false) return;
     /** @type {NoteDraft | null} */
-    const draft = JSON.parse(this.ports.read(`note.${key}`) ?? "null");
+    const draft = JSON.parse(readPref(`note.${key}`) ?? "null");
     const begins = key === "new" || key === LONG_TERM; // other files are not made here
     if (file || draft || begins) this.setForm(formOf(key, file, draft));
   }
@@ -113,7 +108,7 @@ export class MemoryActions {
   /** @param {string} query */
   type(query) {
     const asked = query.trim();
-    const was = this.store.state.memory.search.asked;
+    const was = this.store.state.memory.asked;
     this.store.patch("memory", { query });
     if (asked === was) return;
     this.ask(asked);
@@ -136,21 +131,16 @@ export class MemoryActions {
   /** @private @param {string} asked */
   ask(asked) {
     this.found.wake();
-    if (asked) this.tellSearch({ asked, state: "asking", error: "" });
-    else this.tellSearch(NO_SEARCH);
+    this.store.patch("memory", asked ? { asked, stage: "asking", error: "" } : NO_SEARCH);
   }
 
   /** @private @param {string} asked @param {Loaded} told */
   onFound(asked, { load, data, error }) {
-    const outdated = this.store.state.memory.search.asked !== asked;
-    if (outdated || load === "loading") return;
-    if (load === "ready") this.tellSearch({ fallback: null, ...data, state: load, error: "" });
-    else this.tellSearch({ state: "failed", hits: [], error: this.page.why(error) });
-  }
-
-  /** @private @param {Partial<MemorySearch>} values */
-  tellSearch(values) {
-    this.store.patch("memory", { search: { ...this.store.state.memory.search, ...values } });
+    if (this.store.state.memory.asked !== asked || load === "loading") return;
+    const { hits = [], fallback = null } = data ?? {};
+    const failed = load !== "ready";
+    const why = failed ? this.page.why(error) : "";
+    this.store.patch("memory", { stage: failed ? "failed" : load, hits, fallback, error: why });
   }
 
   /** @param {string} group  All of its files. */
@@ -161,9 +151,8 @@ export class MemoryActions {
   /** @param {string} id @param {string | null} day of a message that was found; older ones are loaded */
   async openMessage(id, day) {
     this.store.dispatch({ type: "pending", id, what: "open" });
-    for (let page = 0; page < PAGES_BACK && mayLieFurtherBack(id, day, this.store.state); page += 1) {
-      await this.page.loadOlder();
-    }
+    const isBack = () => mayLieFurtherBack(id, day, this.store.state);
+    for (let page = 0; page < PAGES_BACK && isBack(); page += 1) await this.page.loadOlder();
     this.store.dispatch({ type: "pending", id, what: "" });
     if (isLoaded(id, this.store.state)) this.page.showMessage(id);
     else this.page.notify(t("memory.messageFar"), "error");
@@ -183,7 +172,7 @@ export class MemoryActions {
     const { key, title, text, base } = form;
     const worth = isDirty(form) && !form.over;
     const draft = worth ? JSON.stringify({ title, text, hash: base?.hash ?? null }) : "";
-    const unkept = !this.ports.keep(`note.${key}`, draft);
+    const unkept = !writePref(`note.${key}`, draft);
     this.store.patch("notes", { [key]: { ...form, unkept } });
   }
 
@@ -276,10 +265,11 @@ export class MemoryActions {
   async create(title, text) {
     const { now, zone } = this.store.state;
     const name = title.trim() || text.split("\n", 1)[0];
-    const path = notePath(dayKey(now, zone || undefined), name, newId("mem"));
+    const stem = noteStem(dayKey(now, zone || undefined), name, newId("mem"));
     for (let number = 1; ; number += 1) {
+      const path = number > 1 ? `${stem}-${number}.md` : `${stem}.md`;
       try {
-        return await this.put(numbered(path, number), text, null);
+        return await this.put(path, text, null);
       } catch (error) {
         const taken = /** @type {any} */ (error).status === 409;
         if (!taken || number === NAMES_TRIED) throw error;

@@ -67,8 +67,8 @@ function searchField({ memory: { query } }, { memory }) {
 
 /** @param {State} state @param {Actions} act */
 function foundView(state, act) {
-  const { state: stage, hits } = state.memory.search;
-  const none = stage === "ready" && !hits.length ? t("memory.nothing") : "";
+  const { stage, hits } = state.memory;
+  const none = stage === "ready" ? t("memory.nothing") : "";
   const count = hits.length ? tn("memory.found", hits.length) : none;
   return html`<p class=${hits.length ? "found-count" : "sr-only"} role="status">${count}</p>
     ${foundList(state, act)}`;
@@ -76,7 +76,7 @@ function foundView(state, act) {
 
 /** @param {State} state @param {Actions} act */
 function foundList(state, act) {
-  const { state: stage, hits, fallback, error } = state.memory.search;
+  const { stage, hits, fallback, error } = state.memory;
   if (stage === "failed") {
     return failedView(() => act.memory.search(), error, t("memory.searchFailed"));
   }
@@ -84,7 +84,7 @@ function foundList(state, act) {
   if (!hits.length) return emptyState(t("memory.nothing"), t("memory.nothingText"));
   const busy = stage === "asking";
   return html`${footNote(fallback ? t("memory.fallback", { why: fallback }) : "")}
-    <ul class="found ${busy ? "is-busy" : ""}" aria-busy=${busy ? "true" : "false"}>
+    <ul class="found ${busy ? "is-busy" : ""}" aria-busy=${busy}>
       ${hits.map((hit) => hitView(hit, state, act))}
     </ul>`;
 }
@@ -227,18 +227,9 @@ export function aboutFile(file, state) {
 
 /** @param {string} turnId @param {TurnHits} known @param {State} state @param {Actions} act */
 export function hitsView(turnId, { load, hits }, state, act) {
-  if (load === "failed") {
-    const again = () => act.memory.hits.load(turnId);
-    return html`<p class="hits-told">
-      ${t("hits.failed")} ${button(t("load.again"), again, { sign: "retry", look: "link" })}
-    </p>`;
-  }
-  if (load !== "ready") {
-    return html`<p class="hits-told" role="status">
-      <span class="spinner"></span>${t("hits.loading")}
-    </p>`;
-  }
-  if (!hits.length) return html`<p class="hits-told">${t("hits.none")}</p>`;
+  if (load === "failed") return failedView(() => act.memory.hits.load(turnId), t("hits.failed"));
+  if (load !== "ready") return loading(t("hits.loading"));
+  if (!hits.length) return html`<p class="muted">${t("hits.none")}</p>`;
   return html`<ul class="hits" aria-label=${t("hits.title")}>
     ${hits.map((hit) => turnHitView(hit, state))}
   </ul>`;

@@ -88,16 +88,11 @@ export function lineMark(text, line) {
 // --- writing
 
 /** @param {string} day @param {string} title @param {string} id for a title without a Latin letter */
-export function notePath(day, title, id) {
+export function noteStem(day, title, id) {
   const plain = title.normalize("NFKD").replace(/\p{M}/gu, "").toLowerCase();
   const words = plain.replace(/[^a-z0-9]+/g, "-").slice(0, 32);
   const slug = words.replace(/^-+|-+$/g, "") || `mem-${id.slice(-8)}`;
-  return `memory/${day}-${slug}.md`;
-}
-
-/** @param {string} path @param {number} number  The name when others are taken: `…-2.md`. */
-export function numbered(path, number) {
-  return number < 2 ? path : path.replace(/\.md$/, `-${number}.md`);
+  return `memory/${day}-${slug}`;
 }
 
 /** @param {string} title @param {string} text  A new note as its file holds it. */

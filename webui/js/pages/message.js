@@ -4,6 +4,7 @@ import { html, icon, nothing, serverHtml } from "../core/html.js";
 import { t, tn } from "../core/i18n.js";
 import { choiceOf } from "../core/select.js";
 import { shown } from "../core/shown.js";
+import { sentFilesView } from "./files.js";
 import { messageActions, outcomeView, whyView } from "./message-actions.js";
 import { clock } from "../ui/parts.js";
 
@@ -27,7 +28,7 @@ export function messageView(entry, state, act) {
     ${role === "user" ? nothing : html`<span class="glyph">${icon(glyph(message))}</span>`}
     <div class="message-body">
       <span class="sr-only">${t(`role.${role}`)}</span>
-      ${bodyView(message)} ${optionsView(message, state)} ${outcomeView(message, state, act)} ${role === "system" ? nothing : chips}
+      ${sentFilesView(message.files, act)} ${message.text ? bodyView(message) : nothing} ${optionsView(message, state)} ${outcomeView(message, state, act)} ${role === "system" ? nothing : chips}
       <div class="meta">
         ${clock(message.createdAt)} ${repeatsView(message)} ${role === "user" ? deliveryView(entry, act) : nothing}
         ${role === "system" ? chips : nothing} ${messageActions(entry, state, act)}
@@ -116,12 +117,25 @@ function taskLinks({ role, taskIds }) {
   return taskIds.map((id) => html`<a class="link" href="#/task/${id}">${t("job.open")}</a>`);
 }
 
-/** @param {DraftEntry} entry  The reply as it grows: plain until it is done. */
-export function draftView(entry) {
-  return html`<li class="message is-agent is-draft" aria-hidden="true">
+/** The reply does not move when the line below it comes. */
+const ROOM_FOR_META = html`<div class="meta" aria-hidden="true">
+  <span class="message-actions"><button type="button" class="icon-button" disabled></button></span>
+</div>`;
+
+/** @param {DraftEntry} entry  The reply as it grows: its complete blocks, and what comes after them. */
+export function draftView({ blocks, rest }) {
+  return html`<li class="message is-agent is-draft" aria-live="off">
     <span class="glyph">${icon("mark")}</span>
     <div class="message-body">
-      <div class="plain" dir="auto">${shown(entry.text)}<span class="caret"></span></div>
+      <div class="prose" ${serverHtml(...blocks)}>${restView(rest)}</div>
+      ${ROOM_FOR_META}
     </div>
   </li>`;
+}
+
+/** @param {DraftRest} rest */
+function restView({ text, language }) {
+  const told = html`${shown(text)}<span class="caret"></span>`;
+  if (language === null) return text ? html`<p class="plain" dir="auto">${told}</p>` : nothing;
+  return html`<div class="code-box"><pre data-lang=${language || nothing}><code>${told}</code></pre></div>`;
 }

@@ -4,7 +4,7 @@ import { html, nothing, svg } from "../core/html.js";
 import { language, t, tn } from "../core/i18n.js";
 import { stateResource } from "../core/resource.js";
 import { count } from "../core/time.js";
-import { backLink, factsList, failedView, loading, word } from "../ui/parts.js";
+import { backLink, engineName, factsList, failedView, loading, word } from "../ui/parts.js";
 
 const BY = /** @type {const} */ (["day", "engine", "role", "trigger"]);
 const REFRESH_MS = 2000;
@@ -103,7 +103,7 @@ function groupView({ by, rows, total }) {
 /** @param {UsageReport["by"]} by @param {UsageRow} row */
 function name(by, { key, title }) {
   if (by === "role") return word(key === "teller" || key === "planner" ? "seat" : "profile", key);
-  if (by !== "trigger") return key;
+  if (by !== "trigger") return engineName(key);
   return key ? html`<a href="#/trigger/${key}">${title || key}</a>` : t("usage.noTrigger");
 }
 

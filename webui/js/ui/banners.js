@@ -7,27 +7,23 @@ import { button, iconButton } from "./parts.js";
 
 /** @param {State} state @param {Actions} act */
 export function bannersView(state, act) {
-  const status = state.status;
+  const { status, outdated } = state;
+  const reload = button(t("banner.reload"), () => location.reload());
   return html`<div class="banners">
-    ${
-      state.outdated
-        ? banner(
-            "info",
-            t("banner.outdated"),
-            button(t("banner.reload"), () => location.reload()),
-          )
-        : nothing
-    }
-    ${status ? consumerBanner(status) : nothing}
-    ${Object.values(status?.minds ?? {}).map((mind) => mindBanner(mind, state, act))}
-    ${status ? budgetBanner(status.usage.budget, state) : nothing}
-    ${status?.degraded ? banner("warn", t("banner.degraded", { why: status.degraded })) : nothing}
-    ${
-      status?.paused
-        ? banner("warn", t("banner.paused"), html`<code>mimikit resume</code>`)
-        : nothing
-    }
+    ${outdated ? banner("info", t("banner.outdated"), reload) : nothing}
+    ${status ? statusBanners(status, state, act) : nothing}
   </div>`;
+}
+
+/** @param {Status} status @param {State} state @param {Actions} act */
+function statusBanners(status, state, act) {
+  const { byEngine, usage, degraded, paused } = status;
+  const resume = html`<code>mimikit resume</code>`;
+  return html`${consumerBanner(status)}
+  ${Object.values(byEngine).map((engine) => engineBanner(engine, state, act))}
+  ${budgetBanner(usage.budget, state)}
+  ${degraded ? banner("warn", t("banner.degraded", { why: degraded })) : nothing}
+  ${paused ? banner("warn", t("banner.paused"), resume) : nothing}`;
 }
 
 /** @param {Status} status */
@@ -42,54 +38,37 @@ function consumerBanner(status) {
   return nothing;
 }
 
-/**
- * What waits for a mind, and the way to go on without one.
- *
- * @param {EngineStatus} mind
- * @param {State} state
- * @param {Actions} act
- */
-function mindBanner(mind, state, act) {
-  if (mind.state !== "waiting" || !(mind.messages || mind.tasks)) return nothing;
-  const why = mindWhy(mind, state);
-  const what = counted(mind);
+/** @param {EngineStatus} engine @param {State} state @param {Actions} act  One can go on without it. */
+function engineBanner(engine, state, act) {
+  if (engine.state !== "waiting" || !(engine.messages || engine.tasks)) return nothing;
+  const why = engineWhy(engine, state);
+  const what = counted(engine);
   const off = Boolean(state.pending.engine);
   return banner(
     "warn",
-    t("mind.waits", { why: mind.reason ? `${why} (${mind.reason})` : why, what }),
-    html`${button(t("mind.try"), () => act.tryEngine(mind.engine), { off })}
-    ${button(t("mind.without"), () => act.useEngine("builtin"), { off })}`,
+    t("engine.waits", { why: engine.reason ? `${why} (${engine.reason})` : why, what }),
+    html`${button(t("engine.try"), () => act.tryEngine(engine.engine), { off })}
+    ${button(t("engine.without"), () => act.useEngine("builtin"), { off })}`,
   );
 }
 
-/** @param {EngineStatus} mind @param {State} state  Why an engine is unavailable. */
-export function mindWhy(mind, state) {
-  const { until: at, want } = mind;
+/** @param {EngineStatus} engine @param {State} state  Why an engine is unavailable. */
+export function engineWhy(engine, state) {
+  const { until: at, want } = engine;
   const known = want === "limited" && at ? Date.parse(at) : 0;
-  const until = known > state.now ? soonTime(known, state.now) : "";
-  return until
-    ? t("mind.until", { engine: mind.engine, until })
-    : wantWords(want ?? "unready", mind.engine);
+  if (known <= state.now) return wantWords(want ?? "unready", engine.engine);
+  const isToday = dayKey(known) === dayKey(state.now);
+  const until = isToday ? clockTime(known, language()) : dayTime(known, language());
+  return t("engine.until", { engine: engine.engine, until });
 }
 
 /** @param {string} want @param {string} engine  What an engine lacks, in a few words. */
 export function wantWords(want, engine) {
   const hasKey = !["codex", "opencode", "local", "builtin", "command"].includes(engine);
-  return t(`mind.${want === "logged_out" && hasKey ? "no_key" : want}`, { engine });
+  return t(`engine.${want === "logged_out" && hasKey ? "no_key" : want}`, { engine });
 }
 
-/** @param {number} at @param {number} now */
-function soonTime(at, now) {
-  const isToday = dayKey(at) === dayKey(now);
-  return isToday ? clockTime(at, language()) : dayTime(at, language());
-}
-
-/**
- * What waits for tokens, until when, and what may be done.
- *
- * @param {BudgetStatus} budget
- * @param {State} state
- */
+/** @param {BudgetStatus} budget @param {State} state  What waits for tokens, and until when. */
 function budgetBanner(budget, state) {
   const waits = budget.messages + budget.tasks > 0;
   const until = budget.until ? Date.parse(budget.until) : 0;
@@ -101,10 +80,7 @@ function budgetBanner(budget, state) {
 
 /** @param {{messages: number, tasks: number}} waiting  How many of each wait. */
 function counted({ messages, tasks }) {
-  const counts = [
-    messages ? tn("mind.messages", messages) : "",
-    tasks ? tn("mind.tasks", tasks) : "",
-  ];
+  const counts = [messages && tn("engine.messages", messages), tasks && tn("engine.tasks", tasks)];
   return counts.filter(Boolean).join(t("list.and"));
 }
 

@@ -63,6 +63,9 @@ export function word(group, name) {
   return has(`${group}.${name}`) ? t(`${group}.${name}`) : name;
 }
 
+/** @param {string} name of an engine */
+export const engineName = (name) => word("engines.name", name);
+
 /** @param {string} title @param {string} [text] @param {unknown} [action] */
 export function emptyState(title, text = "", action = nothing) {
   return html`<div class="empty">

@@ -1,12 +1,10 @@
-"""Generates OpenAPI 3.1 from the routes and the models of inputs and views."""
+"""OpenAPI 3.1 from the routes and the models of inputs and views; make_http_docs.py writes it."""
 
 from __future__ import annotations
 
 import ast
-import functools
 import inspect
 import itertools
-import json
 import re
 import textwrap
 from collections.abc import Mapping, Sequence
@@ -20,11 +18,6 @@ from mimikit import __version__
 from mimikit.web.api.routing import Endpoint, ErrorView, Input, Shown
 
 _REF = "#/components/schemas/{model}"
-
-
-@functools.cache
-def document_json(routes: tuple[Endpoint, ...]) -> bytes:
-    return json.dumps(document(routes), ensure_ascii=False, separators=(",", ":")).encode()
 
 
 def document(routes: Sequence[Endpoint]) -> dict[str, Any]:
