@@ -153,8 +153,11 @@ curl -H "Authorization: Bearer $(mimikit token)" -H "Content-Type: application/j
   login answered as the header `X-Mimikit-Session`.
 - Bodies are JSON with `Content-Type: application/json`; a key that is not known is an error. Only
   the body of `POST /api/files` is the file itself, as `application/octet-stream`.
-- What goes wrong is answered as `{"error": {"message": …, "field": …}}` with a status of 4xx or
-  5xx; `message` says what was expected, what came, and what to do.
+- What goes wrong is answered as `{"error": {"code": …, "field": …, "params": …, "message": …}}`
+  with a status of 4xx or 5xx. `code` says what kind of error it is ([ErrorDetail](#errordetail)
+  lists them), `field` which value of the request is wrong, if one is, `params` what a sentence
+  about it has to name (`max`, `min`, `allowed`, `seconds`), and `message` in English what was
+  expected, what came, and what to do.
 - Times are UTC, `2026-03-01T12:00:00.000Z`. Every key of an answer is always there.
 - A command (cancel, retry, everything that changes a trigger) is answered with 200 and its outcome
   if that comes within two seconds, else with 202 and the command's id: it is kept and carried out.

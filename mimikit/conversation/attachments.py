@@ -44,7 +44,8 @@ def keep(files: Files, data: bytes, name: str, settings: FileSettings) -> FileRe
     """
     if not 0 < len(data) <= MAX_FILE_BYTES:
         message = f"file: expected 1 to {MAX_FILE_BYTES:,} bytes, got {len(data):,}"
-        raise BadInput(message, field="file")
+        most = f"{MAX_FILE_BYTES // 2**20} MB"
+        raise BadInput(message, field="file", code="too_large", params={"max": most})
     extension = _extension_of(data)
     kind = "image" if extension in _PICTURES else "text" if extension == "txt" else "other"
     id_ = f"{hashlib.sha256(data).hexdigest()[:32]}.{extension}"
@@ -53,7 +54,9 @@ def keep(files: Files, data: bytes, name: str, settings: FileSettings) -> FileRe
     used = sum(stat.size for stat in files.stats(paths.FILES, suffix="").values())
     if used + len(data) > settings.max_mb * 2**20 and not files.exists(path):
         message = f"file: the {settings.max_mb} MB of {paths.FILES}/ (`files.max_mb`) are used up"
-        raise BadInput(f"{message}; delete there what you no longer need", field="file")
+        message += "; delete there what you no longer need"
+        params = {"max": settings.max_mb}
+        raise BadInput(message, field="file", code="files_full", params=params)
     files.save(paths.user_file_record(id_), ref)
     files.create(path, data)
     return ref
@@ -92,7 +95,8 @@ def named(files: Files, ids: Sequence[str]) -> list[FileRef]:
         ref = find(files, id_)  # it may have been removed meanwhile
         if ref is None or len(refs) == MAX_FILES:
             wanted = f"at most {MAX_FILES} ids of files that were sent before"
-            raise BadInput(f"files: expected {wanted}, got {id_[:60]!r}", field="files")
+            message = f"files: expected {wanted}, got {id_[:60]!r}"
+            raise BadInput(message, field="files", code="not_found")
         refs.append(ref)
     return refs
 

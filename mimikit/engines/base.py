@@ -246,8 +246,6 @@ class RunSpec:
     workspace: Path
     scratch: Path
     """The run's temporary folder, outside the workspace."""
-    state: Path
-    """The state folder, hidden from agents."""
     timeout_s: float
     idle_timeout_s: float
     model: str | None = None
@@ -328,13 +326,21 @@ class Failed(_RunEnd):
 Outcome: TypeAlias = Done | Failed | Canceled
 
 
-def stop_outcome(reason: str, text: str = "") -> Outcome:
-    """The outcome of a canceled run, by the reason of its `CancelToken`."""
+def stop_outcome(reason: str, text: str = "", limit: float = 0) -> Outcome:
+    """The outcome of a run that was ended; `limit`: the seconds or bytes that were too few.
+
+    `reason`: of its `CancelToken`, `idle` (trouble of the engine) or `flood`.
+    """
     match reason:
         case "canceled":
             return Canceled(text)
         case "timeout":
-            return Failed("timeout", "ended: not done in time", text)
+            within = f"within {limit:g} s" if limit else "in time"
+            return Failed("timeout", f"ended: not done {within}", text)
+        case "idle":
+            return Failed.unavailable("broken", f"ended: silent for {limit:g} s", text=text)
+        case "flood":
+            return Failed("error", f"ended: it printed more than {limit:.0f} bytes", text)
         case "budget":
             return Failed("budget", "ended: its task has no tokens left", text)
         case _:

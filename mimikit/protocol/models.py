@@ -18,6 +18,7 @@ from pydantic import (
     StringConstraints,
 )
 from pydantic.alias_generators import to_camel
+from pydantic_core import PydanticCustomError
 
 from mimikit.protocol.ids import ID_PATTERN
 from mimikit.protocol.json import Json
@@ -33,7 +34,7 @@ def to_utc(value: datetime) -> datetime:
     """Convert to UTC, cut to milliseconds; ValueError when out of range. No zone means UTC."""
     aware = value.replace(tzinfo=UTC) if value.tzinfo is None else value
     if not FIRST_TIME <= aware < END_OF_TIME:
-        raise ValueError("expected a time between the years 1970 and 2200")
+        raise PydanticCustomError("bad_time", "expected a time between the years 1970 and 2200")
     aware = aware.astimezone(UTC)
     rest = aware.microsecond % 1000
     return aware.replace(microsecond=aware.microsecond - rest) if rest else aware
@@ -391,6 +392,9 @@ class CommandResult(Record):
     ok: bool
     message: str
     result_id: str | None = None
+    code: str | None = None
+    """Of the error; and what its words have to fill in."""
+    params: dict[str, str | int | float] | None = None
     applied_at: Instant
 
 

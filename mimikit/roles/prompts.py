@@ -19,8 +19,8 @@ from mimikit.memory import markdown, tokens
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import FileRef, Message, Role, time_text
-from mimikit.tools.requests import time_zone
 from mimikit.tools.world import line_text
+from mimikit.triggers.schedule import time_zone
 
 CHECK_LIST, REVIEW = "self-awake", "self-awake-review"
 NAMES = (

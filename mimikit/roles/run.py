@@ -296,7 +296,6 @@ def run_engine(context: RunContext, attempt: Attempt) -> Outcome:
             cancel=cancel,
             workspace=workspace,
             scratch=scratch,
-            state=context.state,
             timeout_s=timeout_s,
             idle_timeout_s=idle_timeout_s,
             model=attempt.choice.model,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import functools
 import threading
 import traceback
@@ -15,7 +14,15 @@ from werkzeug.exceptions import HTTPException
 
 from mimikit.config import asset_folder
 from mimikit.engines.setup import run_test_in_child
-from mimikit.errors import BadInput, Conflict, MimikitError, NotFound, Refused, StorageError
+from mimikit.errors import (
+    BadInput,
+    BadSettings,
+    Conflict,
+    MimikitError,
+    NotFound,
+    Refused,
+    StorageError,
+)
 from mimikit.protocol.files import ReadOnlyFiles
 from mimikit.state import State
 from mimikit.views.documents import Documents
@@ -56,12 +63,11 @@ AREAS = (
     *(system.status_area, engines.area, memory.memory, memory.searching, memory.backlog),
 )
 _PLAIN = {
-    400: "the request is malformed",
-    404: "there is nothing at this address",
-    405: "this address does not take that method",
-    413: "the request is too large; at most {most} KiB are taken",
+    400: MimikitError("the request is malformed", code="bad_request"),
+    404: MimikitError("there is nothing at this address", code="bad_request"),
+    405: MimikitError("this address does not take that method", code="bad_request"),
 }
-_STATUS = ((NotFound, 404), (Conflict, 409), (BadInput, 422), (Refused, 403))
+_STATUS = ((NotFound, 404), (Conflict | BadSettings, 409), (BadInput, 422), (Refused, 403))
 
 
 def build_web(
@@ -142,20 +148,21 @@ def _finish(response: Response) -> Response:
     return compress(response)
 
 
+def _too_large(kib: int) -> MimikitError:
+    message = f"the request is too large; at most {kib} KiB are taken"
+    return MimikitError(message, code="body_too_large", params={"max": kib})
+
+
 def _on_error(error: Exception) -> Response:
     original = getattr(error, "original_exception", None)
     if isinstance(original, Exception):
         error = original
-    if isinstance(error, RequestDenied):
-        response = error_answer(error.status, str(error), error.field)
-        if error.wait_s:
-            response.headers["Retry-After"] = str(int(error.wait_s) + 1)
-        return response
     if isinstance(error, HTTPException):
         status = error.code or 400
-        text = _PLAIN.get(status, str(error.description or error.name))
-        most = (request.max_content_length or MAX_BODY_BYTES) // 1024
-        response = error_answer(status, text.replace("{most}", str(most)))
+        plain = _PLAIN.get(status) or MimikitError(str(error.description or error.name))
+        if status == 413:
+            plain = _too_large((request.max_content_length or MAX_BODY_BYTES) // 1024)
+        response = error_answer(status, plain)
         for name, value in error.get_headers():
             if name in ("Allow", "Retry-After"):
                 response.headers[name] = value
@@ -164,18 +171,21 @@ def _on_error(error: Exception) -> Response:
         with contextlib.suppress(StorageError):
             current_site().files.make_folders()
     if isinstance(error, MimikitError):
-        field = error.field if isinstance(error, BadInput) else None
-        return error_answer(_status_of(error), str(error), field)
+        response = error_answer(_status_of(error), error)
+        if wait_s := error.params.get("seconds"):
+            response.headers["Retry-After"] = str(wait_s)
+        return response
     # A bug: the details are for the log.
     trace = "".join(traceback.format_exception(error, limit=-8))
     current_site().log.write("error", "web_failed", path=request.path[:200], method=request.method)
     current_site().log.write("error", "web_trace", trace=trace)
-    return error_answer(503, "something went wrong here; the log has the details; try again")
+    message = "something went wrong here; the log has the details; try again"
+    return error_answer(503, MimikitError(message))
 
 
 def _status_of(error: MimikitError) -> int:
-    if isinstance(error, StorageError):
-        cause = error.__cause__
-        full = isinstance(cause, OSError) and cause.errno in (errno.ENOSPC, errno.EDQUOT)
-        return 507 if full else 503
+    if isinstance(error, RequestDenied):
+        return error.status
+    if error.code == "disk_full":
+        return 507
     return next((status for kind, status in _STATUS if isinstance(error, kind)), 503)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any, ClassVar
@@ -389,8 +388,7 @@ def test_a_refused_field_is_left_out_once_and_remembered(
         first, later = [engine.run(here.ask(desk=desk, tools=(REPLY,))) for desk in desks]
         before = len(llm.requests) - 1
         assert before <= 4
-        again = here.engine(llm, api="chat", effort="low", max_tokens=4000)
-        assert again.run(here.ask(tools=(REPLY,))).status == "done"
+        assert engine.run(here.ask(tools=(REPLY,))).status == "done"
         assert len(llm.requests) == before + 2
         assert not missing & set(llm.requests[-1])
     assert ("takes no tools" in "".join(first.notices)) == ("tools" in missing)
@@ -458,9 +456,6 @@ def test_a_wrong_guess_is_undone(here: EndpointGround) -> None:
         assert engine.run(here.ask()).text == "hi"
         llm.apis = ("/responses",)
         assert engine.run(here.ask()).text == "hi"
-    with FakeLLM([{"status": 200, "body": {"error": "Unexpected endpoint"}}]) as llm:
-        here.engine(llm, model="other").run(here.ask())
-        assert not (here.state / "cache/endpoint-mine.json").exists()
 
 
 def test_an_empty_probe_answered_by_an_unknown_model_shows_the_api(here: EndpointGround) -> None:
@@ -488,7 +483,8 @@ def test_the_window_is_asked_again_each_day(here: EndpointGround) -> None:
         llm.models[0]["max_model_len"] = 27000
         clock.advance(86401)
         engine.run(here.ask())
-    assert json.loads((here.state / "cache/endpoint-mine.json").read_text())["window"] == 27000
+    assert engine._profile is not None
+    assert engine._profile.window == 27000
 
 
 def test_a_prompt_that_the_server_cuts_is_reported_once(here: EndpointGround) -> None:

@@ -163,9 +163,10 @@ class Turn:
         """What is missing, the nearest sentence if one is near, and notes about it if there are."""
         language, about = self._language, references.notes_about(self._sentence, self._input.memory)
         near = references.nearest_sentence(self._sentence, language)
+        space = "" if language == "zh" else " "
         lines = [
             say("no_model", language),
-            f"{say('connect', language)} {say('hint', language)}",
+            f"{say('connect', language)}{space}{say('hint', language)}",
             *([say("nearest", language, sentence=near)] if near else []),
         ]
         notes = [say("memory_has", language), _hits(about)] if about else []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Set
+from collections.abc import Callable, Set
 from dataclasses import dataclass, field
 
 from mimikit.engine_settings import EndpointSettings
@@ -64,7 +64,7 @@ class EndpointRun:
     """With the model and effort of this run."""
     deadline_s: float
     """Of the monotonic clock."""
-    on_omitted: Callable[[Collection[str]], None]
+    on_omitted: Callable[[frozenset[str]], None]
     """Called with the optional fields that the model refuses."""
     has_warned: bool
     """That the endpoint cuts prompts: once is enough."""

@@ -16,7 +16,6 @@ from typing import Any
 
 from mimikit.clock import Clock
 from mimikit.config import Settings
-from mimikit.engines import process
 from mimikit.engines.base import (
     FAULTS,
     Attachment,
@@ -209,10 +208,12 @@ class _Run:
             silent_s = 0.0 if reader.working else now - active_at
             if request.cancel.reason is not None or now >= self._until:
                 self._abort(place, events)
-                return stop_outcome(request.cancel.reason or "timeout", reader.text)
+                return stop_outcome(
+                    request.cancel.reason or "timeout", reader.text, request.timeout_s
+                )
             if silent_s >= request.idle_timeout_s:
                 self._abort(place, events)
-                return process.timeout_outcome(request.idle_timeout_s, reader.text, silent=True)
+                return stop_outcome("idle", reader.text, request.idle_timeout_s)
             left_s = min(self._until, now - silent_s + request.idle_timeout_s) - now
             try:
                 event = events.get(timeout=max(0.0, min(_POLL_S, left_s)))

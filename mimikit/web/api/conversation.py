@@ -10,11 +10,12 @@ from pydantic import Field, StringConstraints
 
 from mimikit.conversation import attachments, inbox
 from mimikit.conversation.turn_prompts import TurnPrompt
-from mimikit.errors import BadInput, BadRecord, Conflict, NotFound, UnsafeFile
+from mimikit.errors import BadRecord, Conflict, NotFound, UnsafeFile
 from mimikit.language.phrases import named_zone
 from mimikit.protocol.ids import new_id
 from mimikit.protocol.json import table_of, tables_of
 from mimikit.protocol.models import MAX_TEXT, InboxItem
+from mimikit.protocol.records import check_text
 from mimikit.views.base import View
 from mimikit.views.messages import MessagesPage, sent_message, turn_prompt
 from mimikit.views.snapshot import SnapshotView
@@ -83,7 +84,7 @@ def send(body: MessageInput) -> AcceptedView:
     zone = named_zone(body.timezone)  # an unknown zone does not refuse the message
     item = InboxItem(
         id=body.id or new_id("msg", now),
-        text=body.text if body.files else _not_blank(body.text),
+        text=body.text if body.files else check_text(body.text, "text"),
         created_at=now,
         files=attachments.named(site.files, body.files),
         timezone=zone and zone.key,
@@ -101,7 +102,7 @@ def answer_question(body: AnswerInput) -> AcceptedView:
     item = InboxItem(
         id=body.id,
         kind="answer",
-        text=_not_blank(body.text),
+        text=check_text(body.text, "text"),
         created_at=site.clock.now(),
         question_id=body.question_id,
         remote=site.is_remote,
@@ -131,9 +132,9 @@ def _accept(site: Site, item: InboxItem) -> AcceptedView:
         if item.kind == "answer":
             question = inbox.pending_question(site.files)
             if question is None or question.question_id != item.question_id:
-                raise Conflict("that question is no longer open", field="questionId")
+                raise _closed("that question is no longer open")
             if inbox.is_expired(question, item.created_at):
-                raise Conflict("the time to answer that question is over", field="questionId")
+                raise _closed("the time to answer that question is over")
         site.take_input()
         if not inbox.put(site.files, item):
             _is_repeated(site, item)  # a concurrent request
@@ -162,7 +163,5 @@ def _is_repeated(site: Site, item: InboxItem) -> bool:
     return True
 
 
-def _not_blank(text: str) -> str:
-    if not text.strip():
-        raise BadInput("text: expected some text, got only blanks", field="text")
-    return text
+def _closed(message: str) -> Conflict:
+    return Conflict(message, field="questionId", code="question_closed")

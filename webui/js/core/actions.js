@@ -134,7 +134,7 @@ export class Actions {
       id: item.id,
       state: "failed",
       kind: closed ? "input" : item.kind, // sent again, it goes as a message like any other
-      error: closed ? t("send.questionClosed") : words(error),
+      error: words(error),
     });
     if (error?.status === 401) this.signOut();
   }
@@ -315,7 +315,7 @@ export class Actions {
     try {
       const answer = await act();
       const ok = answer?.ok !== false;
-      if (tell && !ok) this.notify(answer.message || t("error.unknown"), "error");
+      if (tell && !ok) this.notify(words(answer), "error");
       else if (tell) this.notify(t(answer?.command ? "order.accepted" : `order.${what}`));
       return ok;
     } catch (error) {

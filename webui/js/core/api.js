@@ -1,6 +1,6 @@
 /** The server's HTTP interface. Addresses are relative: a proxy may serve the page under a prefix. */
 
-import { t } from "./i18n.js";
+import { has, t } from "./i18n.js";
 
 const TIMEOUT_MS = 15_000;
 /** The server gives an endpoint so long, and a little more. */
@@ -21,6 +21,8 @@ export class ApiError extends Error {
     this.status = status;
     this.field = field;
     this.data = data;
+    this.code = data?.error?.code ?? "";
+    this.params = data?.error?.params ?? {};
   }
 
   /** Whether the same may work in a moment: nothing answered, or it could not just now. */
@@ -140,11 +142,13 @@ async function unwrap(answer) {
   throw new ApiError(answer.status, message, field, data);
 }
 
-/** @param {any} error  Why a request failed. */
+/** @param {any} error  Why a request failed, or an order was not carried out. */
 export function words(error) {
   if (error?.status === 0) return t("load.unreachable");
-  if (error?.status === 401) return t("send.signedOut");
-  if (error?.status === 429) return t("send.tooMany");
-  if (error?.status === 507) return t("send.diskFull");
-  return error?.message || t("error.unknown");
+  const message = error?.message?.replaceAll("`", "") || t("error.unknown");
+  const key = `error.${error?.code}`;
+  if (!has(key)) return message;
+  const label = `field.${error.field?.split(".").at(-1)}`;
+  const field = t(has(label) ? label : "field.this");
+  return t(key, { ...error.params, field, message });
 }

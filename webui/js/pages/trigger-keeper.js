@@ -125,8 +125,8 @@ export class TriggerKeeper {
   onPreview({ load, data, error }, { key, asked }) {
     const form = this.store.state.forms[key];
     if (load === "loading" || form?.preview.asked !== asked) return; // something else stands there now
-    const { status, message: text, field } = error ?? {};
-    const told = error && REFUSALS.has(status) ? { field, text } : null;
+    const { status, field } = error ?? {};
+    const told = error && REFUSALS.has(status) ? { field, text: words(error) } : null;
     const state = load === "ready" ? load : "failed";
     const preview = { asked, state, answer: data ?? null, error: told };
     this.store.patch("forms", { [key]: { ...form, preview } });
@@ -205,9 +205,7 @@ export class FormActions {
     const changes = fields.changesOf(form, fields.formOf(base, [], zone), zone);
     if (!Object.keys(changes).length) return this.done(key, key, "");
     const answer = await this.api.editTrigger(key, changes);
-    if (answer?.ok === false) {
-      return this.refuse(key, { form: answer.message || t("error.unknown") });
-    }
+    if (answer?.ok === false) return this.refuse(key, { form: words(answer) });
     this.done(key, key, t(answer?.command ? "order.accepted" : "order.edit"));
   }
 

@@ -62,7 +62,7 @@ function groupView(name, triggers, state, act) {
 function rowView(trigger, state, act) {
   const { id, broken, blockedBy, pausedBy, headline, last, recent } = trigger;
   const group = groupOf(trigger);
-  const why = group === "attention" ? broken || said(blockedBy || pausedBy ? headline : last) : "";
+  const why = broken ? t("triggers.brokenWhy", { why: broken }) : group === "attention" ? said(blockedBy || pausedBy ? headline : last) : "";
   return html`<li class="row trigger is-${group}" data-trigger=${id}>
     <a class="row-link" href="#/trigger/${id}">
       <span class="row-main">
