@@ -74,7 +74,10 @@ class TaskResult(Record):
 
 
 @dataclass(
-    frozen=True, slots=True, config=ConfigDict(alias_generator=to_camel, populate_by_name=True)
+    frozen=True,
+    slots=True,
+    kw_only=True,
+    config=ConfigDict(alias_generator=to_camel, populate_by_name=True),
 )
 class StatusEntry:
     """How a task ended. Not a record, as the ledger has 10,000 and more in memory."""
