@@ -116,33 +116,17 @@ class DayPart(NamedTuple):
     hours: dict[int, int]
 
 
-def _same(*hours: int) -> dict[int, int]:
-    return {hour: hour for hour in hours}
+def _hours(spans: Iterable[tuple[int, int, int]]) -> dict[int, int]:
+    """Hours of spans (first, last, how much is added) on the 24-hour clock."""
+    return {hour: hour + more for first, last, more in spans for hour in range(first, last + 1)}
 
 
-ALL_HOURS = _same(*range(25))
-HALVES = {
-    "a": {12: 0, **_same(*range(1, 12))},
-    "p": {12: 12, **{hour: hour + 12 for hour in range(1, 12)}},
-}
-_NIGHT = {
-    **dict.fromkeys((0, 12, 24), 24),
-    **{hour: hour + 24 for hour in range(1, 5)},
-    **{hour: hour + 12 for hour in range(5, 12)},
-    **_same(*range(17, 24)),
-}
+ALL_HOURS = _hours([(0, 24, 0)])
+HALVES = {"a": _hours([(1, 11, 0), (12, 12, -12)]), "p": _hours([(1, 11, 12), (12, 12, 0)])}
 PARTS = {
-    word: part
-    for part, words in (
-        (DayPart(None, {12: 0, **_same(*range(7))}), "凌晨"),
-        (DayPart(9, _same(*range(12))), "morning 清晨 早晨 早上 上午 早"),
-        (DayPart(12, {**_same(11, 12, 13, 14), 1: 13, 2: 14}), "中午"),
-        (DayPart(15, {**HALVES["p"], **_same(*range(13, 19))}), "afternoon 下午"),
-        (DayPart(18, {**_same(16, 17, 18, 19, 20), **{h: h + 12 for h in range(4, 9)}}), "傍晚"),
-        (DayPart(20, _NIGHT), "evening night 晚上 晚间 夜晚 晚 夜"),
-        (DayPart(None, _NIGHT), "夜里 半夜 深夜"),
-    )
-    for word in words.split()
+    word: DayPart(part.get("default"), _hours(part["hours"]))
+    for part in _FILE["day_parts"]
+    for word in part["words"]
 }
 NOON = 12
 NAMED = {"noon": 720, "midday": 720, "正午": 720, "midnight": 1440, "午夜": 1440, "零点": 0}
