@@ -98,26 +98,22 @@ _BY_OWNER = ("missing", "logged_out", "account", "region", "unknown_model")
 
 def engine_waits(status: EngineStatus, language: Language, now: datetime, zone: ZoneInfo) -> str:
     """Why an engine is unavailable, how much waits for it, and what the user can do."""
-    own = "zh" if language == "zh" else "en"
-    is_own_login = status.problem == "logged_out" and status.engine in OWN_ENGINES
-    mend = f"engine_mend_{status.problem}"
-    if status.problem == "logged_out" and status.engine != CODEX:
+    problem, is_own = status.problem, status.engine in OWN_ENGINES
+    mend, said = f"engine_mend_{problem}", ""
+    if problem == "logged_out" and status.engine != CODEX:
         mend = "engine_mend_opencode" if status.engine == OPENCODE else "engine_mend_key"
+    if status.reason and not (problem == "logged_out" and is_own):
+        said = phrases.say("engine_said", language, error=status.reason.rstrip(". "))
+    after = "engine_goes_on_when_mended" if problem in _BY_OWNER else "engine_goes_on"
+    known = mend in phrases.TABLE["en"]
     return phrases.say(
         "engine_waits",
         language,
-        why=problem_words(status, now, zone)[own],
-        said=phrases.say("engine_said", language, error=status.reason.rstrip(". "))
-        if status.reason and not is_own_login
-        else "",
-        after=phrases.say(
-            "engine_goes_on_when_mended" if status.problem in _BY_OWNER else "engine_goes_on",
-            language,
-        ),
+        why=problem_words(status, now, zone)[language],
+        said=said,
+        after=phrases.say(after, language),
         what=waiting_counts(status.messages, status.tasks, language),
-        mend=phrases.say(mend, language, engine=status.engine)
-        if mend in phrases.TABLE["en"]
-        else "",
+        mend=phrases.say(mend, language, engine=status.engine) if known else "",
     )
 
 
