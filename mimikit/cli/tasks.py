@@ -43,11 +43,11 @@ Examples:
 @click.option("--command", "is_command", is_flag=True, help="PROMPT is a shell command; no LLM.")
 @click.option(
     "--profile",
-    type=options.Profile(),
+    type=options.profile,
     help="Who does it: assistant (default), expert, background, command.",
 )
 @click.option("--priority", type=options.NumberRange(0, 10), default=5, help="Higher first (5).")
-@click.option("--timeout", type=options.Duration(), help="End it after this long: 90s, 10m, 2h.")
+@click.option("--timeout", type=options.duration, help="End it after this long: 90s, 10m, 2h.")
 @click.option(
     "--max-attempts",
     type=options.NumberRange(1, 100),

@@ -76,9 +76,9 @@ def explain(state: ReadOnlyState, trigger_id: str, as_json: bool) -> None:
 @click.argument("trigger_id", metavar="ID")
 @click.option("--title", help="A short name for lists.")
 @click.option("--prompt", help="What to do.")
-@click.option("--profile", type=options.Profile(), help="Who does it.")
+@click.option("--profile", type=options.profile, help="Who does it.")
 @click.option("--priority", type=options.NumberRange(0, 10), help="Higher first.")
-@click.option("--timeout", type=options.Duration(), help="End a run after this long: 90s, 10m, 2h.")
+@click.option("--timeout", type=options.duration, help="End a run after this long: 90s, 10m, 2h.")
 @click.option(
     "--overlap",
     type=options.WordOption(("skip", "queue")),
