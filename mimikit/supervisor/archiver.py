@@ -343,11 +343,8 @@ class SummaryScheduler:
         """Scan for files that have become old, if it is time; returns whether there are any."""
         scan_at = self._scan_at
         # Later than it is ever set: the clock was set back since.
-        if (
-            scan_at is not None
-            and now < scan_at <= now + self._every
-            and not self._requested.is_set()
-        ):
+        is_later = scan_at is not None and now < scan_at <= now + self._every
+        if is_later and not self._requested.is_set():
             return False
         self._requested.clear()
         if not self.available():
