@@ -38,7 +38,7 @@ class EventLog:
         """The day of the file's first line; "": unknown."""
         self.secrets: list[str] = []
         """Values masked in every line."""
-        files.on_event(lambda event, facts: self.write("audit", event, **facts))
+        files.on_event = lambda event, facts: self.write("audit", event, **facts)
 
     def write(self, type_: str, event: str, **facts: object) -> None:
         """Write one line: timestamp, type (task, audit, error…), event, and its facts."""
