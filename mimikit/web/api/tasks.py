@@ -42,6 +42,7 @@ Action = Literal[
     "cancel", "retry",
     "trigger_pause", "trigger_resume", "trigger_remove", "trigger_run", "trigger_edit",
     "engine_use", "engine_try", "engine_set", "engine_remove", "budget_set",
+    "retention_set", "notify_set", "self_awake_set", "self_awake_run",
 ]  # fmt: skip
 
 
