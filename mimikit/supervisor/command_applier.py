@@ -53,7 +53,7 @@ class CommandApplier:
         self._store, self._files = store, store.files
         self._feed, self._ledger = store.feed, store.ledger
         self._applier, self._pause_changed = applier, pause_changed
-        self._engines, self._self_awake = engines, self_awake
+        self._engines = engines
         self._actions: dict[str, Callable[[Command, datetime], _Outcome | None]] = {
             "cancel": self._cancel,
             "retry": self._retry,
@@ -65,7 +65,7 @@ class CommandApplier:
             "trigger_run": self._trigger_run,
             "trigger_edit": self._trigger_edit,
             "engine_try": self._engine_try,
-            "self_awake_run": self._improve,
+            "self_awake_run": lambda it, now: _Outcome(self_awake.begin(it.target, it.id, now)),
             **dict.fromkeys(settings_writer.ACTIONS, self._change_settings),
         }
         """Each gives its outcome, or raises the reason of a refusal; None: not done yet."""
@@ -189,9 +189,6 @@ class CommandApplier:
         queue.end_waits(self._files, self._store.unreleased)
         self._feed.publish("status")
         return _Outcome(change.message)
-
-    def _improve(self, command: Command, now: datetime) -> _Outcome:
-        return _Outcome(self._self_awake.begin(command.target, command.id, now))
 
     def _engine_try(self, command: Command, now: datetime) -> _Outcome:
         """End the back-off of an engine, or of all. Crash: saved before the command is done."""

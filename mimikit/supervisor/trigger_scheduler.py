@@ -267,9 +267,7 @@ class TriggerScheduler:
         run = run.but(parent_task_id=before[-1] if before else trigger.parent_task_id)
         self._end_unrun(run, end, now, f"{failed_task}, which it waited for, did not succeed")
         self._write_skipped(trigger, SkippedSlot(slot, "upstream", 0), now, run.id)
-        registry.remove(store.files, trigger.id)
-        store.feed.publish("trigger", id=trigger.id)
-        self._forget(trigger.id)
+        self._end(trigger, now)
 
     def _end_unrun(self, run: Task, end: TaskEnd, now: datetime, error: str) -> None:
         """End a run that was not started, so that it is reported. Idempotent."""
