@@ -87,7 +87,7 @@ def change_self_awake(body: SelfAwakeInput) -> Answer:
     if body.action == "discard":
         message = site.worktrees.discard(site.workspace, body.target)
         site.log.write("audit", "self_awake_discard", branch=body.target)
-        return CommandOutcome(ok=True, message=message, result_id=None)
+        return CommandOutcome(ok=True, message=message)
     if body.action == "run":
         return submit_command(site, "self_awake_run", body.target, command_id=body.id)
     args = {"enabled": body.action == "on"}
@@ -122,7 +122,7 @@ def change_notify(body: NotifyInput) -> CommandOutcome:
         text = "\n".join(phrases.say_both("notice_test").values())
         error = notifications.send(site.files, name, "mimikit", text).error
     site.log.write("audit", f"notify_{body.action}", channel=name, error=error)
-    return CommandOutcome(ok=not error, message=error or name, result_id=None)
+    return CommandOutcome(ok=not error, message=error or name)
 
 
 @area.route("GET", "/api/settings", SettingsView, query=Input)

@@ -100,10 +100,10 @@ class CreatedView(View):
 class CommandOutcome(View):
     ok: bool
     message: str
-    result_id: str | None
-    code: str | None
+    result_id: str | None = None
+    code: str | None = None
     """Of the error, as in the answer to a bad request."""
-    params: dict[str, str | int | float] | None
+    params: dict[str, str | int | float] | None = None
 
 
 class CommandWaiting(View):
