@@ -37,7 +37,7 @@ from mimikit.supervisor.command_applier import CommandApplier
 from mimikit.supervisor.commit_applier import CommitApplier
 from mimikit.supervisor.consumer_lock import StateGuard
 from mimikit.supervisor.llm_eval import LlmEvalBatch
-from mimikit.supervisor.loop import CrashRest, HeartbeatWriter, Supervisor
+from mimikit.supervisor.loop import HeartbeatWriter, Supervisor
 from mimikit.supervisor.notifier import Notifier, Send
 from mimikit.supervisor.retention import Retention
 from mimikit.supervisor.self_awake import ImprovementScheduler
@@ -124,7 +124,6 @@ class ConsumerCore:
         executor = ThreadPoolExecutor(4, "notify")
         self.notifier = Notifier(store, executor, parts.send)
         self.retention = Retention(store)
-        self.rest = CrashRest(store, self.apply_pause)
         heartbeat = HeartbeatWriter(
             store,
             teller=self.teller,
@@ -145,7 +144,6 @@ class ConsumerCore:
             self.retention,
             self.self_awake,
             StateGuard(store, parts.lock, parts.crash),
-            self.rest,
             heartbeat if parts.has_heartbeat else None,
             lambda queue, name: self.pool.is_claimed(queue, name),  # noqa: PLW0108 - made below
         )
@@ -198,7 +196,7 @@ class ConsumerCore:
             self.events.bell.ring()
 
     def apply_pause(self) -> None:
-        self.pool.set_paused(self.store.runtime.paused or self.rest.reason is not None)
+        self.pool.set_paused(self.store.runtime.paused)
 
     def _status_lines(self) -> tuple[Words, ...]:
         roles: list[Role] = [run.role for run in self.context.live.list()]

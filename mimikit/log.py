@@ -6,6 +6,7 @@ Losing either loses no message, task or result.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import re
 import threading
 from collections.abc import Iterator
@@ -37,7 +38,7 @@ class EventLog:
         """The day of the file's first line; "": unknown."""
         self.secrets: list[str] = []
         """Values masked in every line."""
-        files.on_event(lambda event, facts: self.write("audit", event, **facts))
+        files.on_event = lambda event, facts: self.write("audit", event, **facts)
 
     def write(self, type_: str, event: str, **facts: object) -> None:
         """Write one line: timestamp, type (task, audit, error…), event, and its facts."""
@@ -73,11 +74,9 @@ class EventLog:
 
     def _free_name(self, day: str) -> str:
         taken = rotated_logs(self._files)
-        number, name = 0, f"log.{day}.jsonl"
-        while name in taken:
-            number += 1
-            name = f"log.{day}.{number}.jsonl"
-        return name
+        numbered = (f"log.{day}.{number}.jsonl" for number in itertools.count(1))
+        names = itertools.chain([f"log.{day}.jsonl"], numbered)
+        return next(name for name in names if name not in taken)
 
     def _clean(self, value: object) -> object:
         if isinstance(value, (int, float, bool)):
@@ -169,11 +168,8 @@ def streamed_reply(files: Files, turn_id: str) -> tuple[str, int]:
         for _, event in files.lines_back(path, holding=turn_id.encode()):
             if event.get("turnId") != turn_id:
                 continue
-            is_delta, text, offset = (
-                event["kind"] == "delta",
-                event.get("text"),
-                event.get("offset"),
-            )
+            is_delta, offset = event["kind"] == "delta", event.get("offset")
+            text = event.get("text")
             if is_delta and isinstance(text, str):
                 pieces.append(text)
                 if end is None and isinstance(offset, int):

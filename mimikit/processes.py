@@ -130,8 +130,6 @@ class ConsumerProcess:
         if ended := kill_orphans(state_id(state.path)):
             state.log.write("audit", "leftovers_ended", pids=ended)
         sweep_scratch(state.path)
-        if (reason := core.rest.note_start(state.clock.now())) is not None:
-            say(f"{reason.capitalize()}.")
         for reason in self.context.prompts.skipped:
             state.log.write("error", "prompt_passed_over", reason=reason)
             say(f"{reason}.")
@@ -157,7 +155,7 @@ class ConsumerProcess:
             self.close()
             self.search.close()
             store.ledger.checkpoint()
-            store.save_runtime(starts=[], seen_at=state.clock.now())
+            store.save_runtime(seen_at=state.clock.now())
             state.files.remove(paths.HEALTH)
         return 0
 

@@ -40,9 +40,6 @@ class RequestFailed(MimikitError):
 
 
 def find_task(files: Files, suffix: str) -> str:
-    check_id(suffix)
-    if queue.find(files, suffix) is not None:
-        return suffix
     return _by_suffix(suffix, _task_ids(files), "task")
 
 
@@ -60,21 +57,12 @@ def find_prompt(files: Files, suffix: str | None) -> str:
 
 
 def find_trigger(files: Files, suffix: str, *, removed: bool = False) -> str:
-    """`removed`: removed ones, too. A broken file is found by its full name."""
-    ids = registry.ids(files)
-    if suffix in ids:
-        return suffix
-    check_id(suffix)
-    if removed and ledger.slots_of(files, suffix, 1):
-        return suffix
-    return _by_suffix(suffix, [*ids, *(ledger.trigger_ids(files) if removed else ())], "trigger")
+    """`removed`: removed ones, too."""
+    gone = ledger.trigger_ids(files) if removed else ()
+    return _by_suffix(suffix, [*registry.ids(files), *gone], "trigger")
 
 
 def find_task_or_trigger(files: Files, suffix: str) -> str:
-    check_id(suffix)
-    is_known = files.exists(paths.trigger(suffix)) or queue.find(files, suffix) is not None
-    if is_known or ledger.slots_of(files, suffix, 1):
-        return suffix
     known = [*registry.ids(files), *_task_ids(files), *ledger.trigger_ids(files)]
     return _by_suffix(suffix, known, "task or trigger")
 
@@ -86,8 +74,11 @@ def _task_ids(files: Files) -> Iterator[str]:
 
 
 def _by_suffix(suffix: str, ids: Iterable[str], kind: str) -> str:
+    known = set(ids)
+    if check_id(suffix) in known:
+        return suffix
     is_long = len(suffix) >= _MIN_SUFFIX
-    matches = sorted({id_ for id_ in ids if id_.endswith(suffix)}) if is_long else []
+    matches = sorted(id_ for id_ in known if id_.endswith(suffix)) if is_long else []
     if not matches:
         where = " and ".join(f"`mimikit {one}s list`" for one in kind.split(" or "))
         verb = "show" if " or " in kind else "shows"
@@ -191,7 +182,8 @@ def change_settings(
     """
     if not read_consumer(state).is_up:
         command = _command(state, action, target, args)
-        with contextlib.suppress(AlreadyRunning), consumer_lock.in_place_of_consumer(state):
+        with contextlib.suppress(AlreadyRunning), contextlib.ExitStack() as stack:
+            stack.callback(consumer_lock.free_lock(state).release)
             queue.submit_command(state.files, command)
             settings_writer.apply_waiting(state.files, state.clock.now())
             return _succeeded(queue.command_result(state.files, command.id))

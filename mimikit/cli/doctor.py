@@ -22,6 +22,7 @@ from typing import Any, Literal, TypeAlias, cast
 
 import click
 from pydantic import Field, computed_field
+from pydantic.dataclasses import dataclass
 
 from mimikit import __version__, config, notifications, processes
 from mimikit.cli import render, terminal
@@ -61,13 +62,14 @@ class SettingView(View):
     origin: str
 
 
-class Finding(View):
+@dataclass
+class Finding:
     level: Level
     area: str
     text: str
     mend: str | None = None
     """How to fix it."""
-    fix: Callable[[], object] | None = Field(None, exclude=True)
+    fix: Callable[[], object] | None = Field(default=None, exclude=True)
 
     @computed_field
     @property
@@ -75,20 +77,10 @@ class Finding(View):
         return self.fix is not None
 
 
-def _finding(
-    level: Level,
-    area: str,
-    text: str,
-    mend: str | None = None,
-    fix: Callable[[], object] | None = None,
-) -> Finding:
-    return Finding(level=level, area=area, text=text, mend=mend, fix=fix)
-
-
-ok = partial(_finding, "ok")
-note = partial(_finding, "note")
-warning = partial(_finding, "warning")
-broken = partial(_finding, "broken")
+ok = partial(Finding, "ok")
+note = partial(Finding, "note")
+warning = partial(Finding, "warning")
+broken = partial(Finding, "broken")
 
 
 class DoctorReport(View):

@@ -188,19 +188,6 @@ def test(cli: CliContext, name: str) -> None:
 
 
 @engine.command()
-@click.argument("names", nargs=-1, required=True, metavar="NAME...")
-@click.option("--for", "role", type=click.Choice(list(setup.SEATS)), help="A role or profile.")
-@pass_cli
-def order(cli: CliContext, names: Sequence[str], role: str | None) -> None:
-    """Set the order of engines, the best first; the next one is the fallback.
-
-    `auto` among them is codex, then opencode, then each endpoint, then local; none where there is
-    no other.
-    """
-    _use(cli.open(), names, role, as_json=False)
-
-
-@engine.command()
 @click.argument("name")
 @pass_cli
 def remove(cli: CliContext, name: str) -> None:
@@ -213,22 +200,22 @@ def remove(cli: CliContext, name: str) -> None:
 
 @engine.command()
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
+@click.option("--for", "role", type=click.Choice(list(setup.SEATS)), help="A role or profile.")
 @pass_state_and_json
-def use(state: ReadOnlyState, names: Sequence[str], as_json: bool) -> None:
-    """Use NAME by default: auto, codex, opencode, none or an endpoint; of several the first.
+def use(state: ReadOnlyState, names: Sequence[str], role: str | None, as_json: bool) -> None:
+    """Use these engines by default, the best first; the next one is the fallback.
 
-    It is written into the settings. `none` goes on without a model, as far as code can. `auto`
-    uses the first model that is available, and waits for it.
+    It is written into the settings. `none` goes on without a model, as far as code can. `auto` is
+    codex, then opencode, then each endpoint, then local; it waits for the first that is set up.
     """
-    _use(state, names, None, as_json=as_json)
-
-
-def _use(state: ReadOnlyState, names: Sequence[str], role: str | None, *, as_json: bool) -> None:
     names = [_CODE if name == "none" else name for name in names]
     setup.with_order(setup.settings_text(state.files), names, role)  # raises what is wrong
     args = {"seat": role} if role else None
     outcome = client.change_settings(state, "engine_use", " ".join(names), args)
     render.show(outcome, state, as_json=as_json)
+
+
+engine.add_command(use, "order")
 
 
 @engine.command(name="try")

@@ -5,11 +5,11 @@ from __future__ import annotations
 import contextlib
 import functools
 import re
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, fields
 from datetime import MAXYEAR, UTC, datetime, time, timedelta, tzinfo
 from pathlib import Path
-from typing import Any, ClassVar, Self, get_args
+from typing import Any, Self, TypeAlias, get_args
 from zoneinfo import ZoneInfo
 
 import click
@@ -69,31 +69,22 @@ def _past_time(text: str, now: datetime, zone: tzinfo) -> datetime | None:
     return now - timedelta(seconds=seconds) if seconds <= _MAX_AGE_S else None
 
 
-class Duration(click.ParamType):  # pyright: ignore[reportMissingTypeArgument] - click 8.2
-    name = "DURATION"
-
-    def __init__(self, *, zero: bool = False) -> None:
-        self._zero = zero
-
-    def convert(
-        self, value: object, param: click.Parameter | None, ctx: click.Context | None
-    ) -> float:
-        if isinstance(value, int | float):
-            return float(value)
-        if self._zero and str(value).strip() in ("0", "0s", "none"):
-            return 0.0
-        try:
-            return parse_duration(str(value))
-        except BadInput as error:
-            self.fail(str(error), param, ctx)
+def duration(text: str) -> float:
+    """A type of options, in seconds."""
+    try:
+        return parse_duration(text)
+    except BadInput as error:
+        raise click.BadParameter(str(error)) from None
 
 
-class Profile(click.ParamType):  # pyright: ignore[reportMissingTypeArgument] - click 8.2
-    name = "PROFILE"
-    stored: ClassVar = {"assistant": "standard", "expert": "specialist", "background": "deferred"}
+def duration_or_none(text: str) -> float:
+    return 0.0 if text.strip() in ("0", "0s", "none") else duration(text)
 
-    def convert(self, value: object, param: object, ctx: object) -> str:
-        return self.stored.get(str(value), str(value))
+
+def profile(name: str) -> str:
+    """A type of options: the name that is stored."""
+    stored = {"assistant": "standard", "expert": "specialist", "background": "deferred"}
+    return stored.get(name, name)
 
 
 class NumberRange(click.IntRange):
@@ -122,17 +113,23 @@ def check_length(text: str, most: int, expected: str) -> None:
         raise click.UsageError(f"expected {expected}, got {got}")
 
 
+Decorator: TypeAlias = Callable[[Callable[..., Any]], Callable[..., Any]]
 _SCHEDULE_OPTIONS = [
     click.option(
         "--at", metavar="TIME", help='Once, then: 10m, "tomorrow 9:00", 2026-12-01T09:00.'
     ),
-    click.option("--every", type=Duration(), help="Repeat at this interval: 10m, 1d."),
+    click.option("--every", type=duration, help="Repeat at this interval: 10m, 1d."),
     click.option("--cron", metavar="LINE", help='By a cron line: "0 9 * * 1-5".'),
     click.option("--tz", metavar="ZONE", help="Time zone of --at and --cron."),
     click.option("--starting", metavar="TIME", help="The earliest time: Monday, 2026-12-01."),
     click.option("--until", metavar="TIME", help="The latest time, then it is removed: Friday."),
     click.option("--times", type=NumberRange(1, 1_000_000), help="Runs, then it is removed."),
-    click.option("--lateness", type=Duration(zero=True), help="A time missed by more is not run."),
+    click.option(
+        "--lateness",
+        type=duration_or_none,
+        metavar="DURATION",
+        help="A time missed by more is not run.",
+    ),
 ]
 _OPTIONS = [
     *_SCHEDULE_OPTIONS,
@@ -148,7 +145,12 @@ _OPTIONS = [
         multiple=True,
         help="Once, when that task or trigger's run is done; may be repeated.",
     ),
-    click.option("--cooldown", type=Duration(zero=True), help="Minimum time between firings."),
+    click.option(
+        "--cooldown",
+        type=duration_or_none,
+        metavar="DURATION",
+        help="Minimum time between firings.",
+    ),
 ]
 
 
@@ -159,12 +161,11 @@ notify_option = click.option(
 )
 
 
-def schedule_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    return functools.reduce(lambda it, option: option(it), reversed(_SCHEDULE_OPTIONS), command)
+def _together(options: Sequence[Decorator]) -> Decorator:
+    return lambda command: functools.reduce(lambda it, one: one(it), reversed(options), command)
 
 
-def timing_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    return functools.reduce(lambda it, option: option(it), reversed(_OPTIONS), command)
+schedule_options, timing_options = _together(_SCHEDULE_OPTIONS), _together(_OPTIONS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,17 +193,16 @@ class TimingOptions:
 
     @property
     def clock(self) -> list[str]:
-        given = {"--at": self.at, "--every": self.every, "--cron": self.cron}
-        return [name for name, value in given.items() if value is not None]
+        return self._given("at", "every", "cron")
 
     @property
     def events(self) -> list[str]:
-        given = {
-            "--when-changed": self.when_changed,
-            "--when-exists": self.when_exists,
-            "--after": self.after or None,
-        }
-        return [name for name, value in given.items() if value is not None]
+        return self._given("when_changed", "when_exists", "after")
+
+    def _given(self, *names: str) -> list[str]:
+        """Those of the options that have a value, as they are written."""
+        given = (name for name in names if getattr(self, name) not in (None, ()))
+        return [f"--{name.replace('_', '-')}" for name in given]
 
     def limits(self, now: datetime, zone: ZoneInfo) -> dict[str, object]:
         """The limits of the schedule, by field."""

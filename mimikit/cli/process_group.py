@@ -69,12 +69,9 @@ class ProcessGroup:
 
     def start(self) -> None:
         for number in _SIGNALS:
-            signal.signal(number, self._on_signal)
+            signal.signal(number, lambda *_signal: self._events.put(ProcessEvent("stop")))
         for child in self._children.values():
             self._launch(child)
-
-    def _on_signal(self, _number: int, _frame: FrameType | None) -> None:
-        self._events.put(ProcessEvent("stop"))
 
     def _launch(self, child: _Child) -> None:
         # In a new session, so that Ctrl-C reaches the parent alone.

@@ -17,7 +17,7 @@ from mimikit.clock import SystemClock
 from mimikit.conversation.turn_prompts import TurnPrompt
 from mimikit.language import phrases
 from mimikit.language.plain_text import plain
-from mimikit.protocol.models import CommandResult, LiveRun, Question
+from mimikit.protocol.models import CommandResult, Question
 from mimikit.protocol.runtime import BudgetStatus
 from mimikit.state import State
 from mimikit.tasks.usage import day_of
@@ -296,7 +296,10 @@ def _status_facts(overview: StateOverview, context: RenderContext) -> Iterator[t
     totals = task_lines.totals_words(overview.jobs)
     yield "jobs", totals + (paused if overview.paused else "")
     for run in overview.consumer.live.values():
-        yield "", f"{_RUN_NAMES.get(run.role) or short_id(run.id)}  {_run_words(run, context.now)}"
+        name = _RUN_NAMES.get(run.role) or short_id(run.id)
+        spent = terminal.short_span((context.now - run.started_at).total_seconds())
+        what = one_line(": ".join(part for part in (run.title, run.headline) if part))
+        yield "", f"{name}  {spent}  {what}"
     if overview.unanswered:
         yield "inbox", f"{plural(overview.unanswered, 'message')} not answered yet"
     if overview.orders_waiting:
@@ -344,11 +347,6 @@ def _consumer_words(consumer: Consumer, now: datetime) -> str:
 
 
 _RUN_NAMES = {"teller": "replies", "planner": "plans"}
-
-
-def _run_words(run: LiveRun, now: datetime) -> str:
-    what = one_line(": ".join(part for part in (run.title, run.headline) if part))
-    return f"{terminal.short_span((now - run.started_at).total_seconds())}  {what}"
 
 
 def _trigger_words(triggers: list[TriggerView], now: datetime) -> str:

@@ -135,20 +135,9 @@ def systemd_unit(
     """
     program, *rest = arguments
     line = " ".join([_quoted(program), *(_quoted(one).replace("$", "$$") for one in rest)])
-    text = (
-        Path(__file__)
-        .with_suffix(".unit")
-        .read_text("utf-8")
-        .format(
-            role=role,
-            name=name,
-            line=line,
-            environment="".join(
-                f"Environment={_quoted(f'{k}={v}')}\n" for k, v in environment.items()
-            ),
-            stop_s=stop_s,
-        )
-    )
+    variables = "".join(f"Environment={_quoted(f'{k}={v}')}\n" for k, v in environment.items())
+    template = Path(__file__).with_suffix(".unit").read_text("utf-8")
+    text = template.format(role=role, name=name, line=line, environment=variables, stop_s=stop_s)
     return UnitFile(f"mimikit-{role}-{name}.service", text.encode())
 
 

@@ -14,7 +14,7 @@ from mimikit.cli.triggers import create_trigger, print_new
 from mimikit.config import ProfilesSettings
 from mimikit.language.plain_text import without_printed
 from mimikit.protocol import paths
-from mimikit.protocol.models import Notify, Task
+from mimikit.protocol.models import Task
 from mimikit.state import ReadOnlyState
 from mimikit.tasks import queue
 from mimikit.tasks.queue import TaskState
@@ -43,11 +43,11 @@ Examples:
 @click.option("--command", "is_command", is_flag=True, help="PROMPT is a shell command; no LLM.")
 @click.option(
     "--profile",
-    type=options.Profile(),
+    type=options.profile,
     help="Who does it: assistant (default), expert, background, command.",
 )
 @click.option("--priority", type=options.NumberRange(0, 10), default=5, help="Higher first (5).")
-@click.option("--timeout", type=options.Duration(), help="End it after this long: 90s, 10m, 2h.")
+@click.option("--timeout", type=options.duration, help="End it after this long: 90s, 10m, 2h.")
 @click.option(
     "--max-attempts",
     type=options.NumberRange(1, 100),
@@ -67,11 +67,6 @@ def enqueue(
     prompt: str,
     is_command: bool,
     profile: str | None,
-    priority: int,
-    timeout: float | None,
-    max_attempts: int,
-    title: str,
-    notify: Notify | None,
     wait: bool,
     as_json: bool,
     **values: Any,
@@ -89,12 +84,8 @@ def enqueue(
     request = TaskRequest(
         prompt=sys.stdin.read() if prompt == "-" else prompt,
         origin="cli",
-        title=title,
         profile=COMMAND_PROFILE if is_command else profile or "standard",
-        priority=priority,
-        timeout=timeout,
-        max_attempts=max_attempts,
-        notify=notify,
+        **values,
     )
     if times.clock or times.events:
         create_trigger(state, request, times, as_json=as_json)

@@ -10,7 +10,6 @@ import click
 from mimikit.cli import client, frame, options, render, terminal
 from mimikit.cli.frame import CliContext, LeafCommand, PlainGroup
 from mimikit.errors import BadInput
-from mimikit.protocol.ids import is_id
 from mimikit.protocol.models import REMINDER, Record, Task
 from mimikit.protocol.notify import notify_words
 from mimikit.protocol.triggers import Trigger
@@ -77,9 +76,9 @@ def explain(state: ReadOnlyState, trigger_id: str, as_json: bool) -> None:
 @click.argument("trigger_id", metavar="ID")
 @click.option("--title", help="A short name for lists.")
 @click.option("--prompt", help="What to do.")
-@click.option("--profile", type=options.Profile(), help="Who does it.")
+@click.option("--profile", type=options.profile, help="Who does it.")
 @click.option("--priority", type=options.NumberRange(0, 10), help="Higher first.")
-@click.option("--timeout", type=options.Duration(), help="End a run after this long: 90s, 10m, 2h.")
+@click.option("--timeout", type=options.duration, help="End a run after this long: 90s, 10m, 2h.")
 @click.option(
     "--overlap",
     type=options.WordOption(("skip", "queue")),
@@ -150,24 +149,7 @@ def _changing(name: str, text: str) -> None:
 _changing("pause", "Pause a trigger.")
 _changing("resume", "Resume a paused trigger.")
 _changing("run", "Run a trigger once, now; its times stay as they are.")
-
-
-@triggers.command()
-@click.argument("trigger_id", metavar="ID")
-@frame.pass_state_and_json
-def remove(state: ReadOnlyState, trigger_id: str, as_json: bool) -> None:
-    """Remove a trigger, also a broken file by its name; past runs stay."""
-    id_ = client.find_trigger(state.files, trigger_id)
-    if is_id(id_):
-        client.submit_and_print(state, "trigger_remove", id_, as_json=as_json)
-        return
-    # The name of a broken file is no valid id, so that no command can carry it.
-    registry.remove(state.files, id_)
-    message = f"removed the file {id_!r}, which was no trigger"
-    if as_json:
-        terminal.print_json({"ok": True, "message": message})
-    else:
-        terminal.out(terminal.sentence(message))
+_changing("remove", "Remove a trigger, also one with a broken file; past runs stay.")
 
 
 @click.command(cls=LeafCommand, epilog=_EXAMPLES)

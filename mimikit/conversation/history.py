@@ -42,7 +42,8 @@ class HistoryStore:
         self.messages: list[Message] = list(history.messages)
         self.schema_version = history.schema_version
         self._days: dict[date, set[str]] = {}
-        self._newest = _newest_day(files)
+        names = files.names(paths.TRANSCRIPT, suffix=".jsonl")
+        self._newest = date.fromisoformat(names[-1].removesuffix(".jsonl")) if names else date.min
 
     def add(self, messages: Iterable[Message]) -> list[Message]:
         """Append messages, to the transcript first; returns those that were new.
@@ -120,11 +121,6 @@ class HistoryStore:
             for old in sorted(self._days.keys() - {day})[:-3]:
                 del self._days[old]
         return self._days[day]
-
-
-def _newest_day(files: Files) -> date:
-    names = files.names(paths.TRANSCRIPT, suffix=".jsonl")
-    return date.fromisoformat(names[-1].removesuffix(".jsonl")) if names else date.min
 
 
 def capped(messages: list[Message], caps: HistoryCaps) -> list[Message]:

@@ -104,9 +104,9 @@ class TimeCursor:
         self.plain = plain
         self.at = at
 
-    def take(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
-        """Match the pattern here, and move behind it."""
-        match = pattern.match(self.plain, self.at)
+    def take(self, pattern: str) -> re.Match[str] | None:
+        """Match the pattern of that name here, and move behind it."""
+        match = words.PATTERNS[pattern].match(self.plain, self.at)
         if match:
             self.at = match.end()
         return match
@@ -114,14 +114,14 @@ class TimeCursor:
 
 def match_clocks(cursor: TimeCursor) -> tuple[list[re.Match[str]], re.Match[str] | None]:
     """Match times of day, and the part of the day."""
-    part = cursor.take(words.PART)
-    first = cursor.take(words.HOUR)
+    part = cursor.take("part")
+    first = cursor.take("hour")
     if first is None:
         return [], part
     matches = [first]
-    while len(matches) < _MAX_HOURS and (more := cursor.take(words.NEXT_HOUR)):
+    while len(matches) < _MAX_HOURS and (more := cursor.take("next_hour")):
         matches.append(more)
-    return matches, part or cursor.take(words.LATE_PART)
+    return matches, part or cursor.take("late_part")
 
 
 def default_time(part: re.Match[str], *, has_day: bool) -> TimeOfDay | None:
@@ -167,7 +167,7 @@ def _minute(groups: dict[str, str]) -> int:
 
 
 def read_day(cursor: TimeCursor) -> Day | None:
-    match = cursor.take(words.DAY)
+    match = cursor.take("day")
     if match is None:
         return None
     groups = groups_of(match)
@@ -206,21 +206,21 @@ class Days:
 
 def read_days(cursor: TimeCursor) -> Days | None:
     start = cursor.at
-    if cursor.take(words.YEARLY):
+    if cursor.take("yearly"):
         day = read_day(cursor)
         if isinstance(day, YearDay) and day.year is None:
             return Days(month=(day.day,), of=day.month)
-    elif match := cursor.take(words.MONTHLY):
-        listed = words.NUMBER.findall(match["en"] or match["en_of"] or match["zh"])
+    elif match := cursor.take("monthly"):
+        listed = words.PATTERNS["number"].findall(match["en"] or match["en_of"] or match["zh"])
         numbers = [int(number_of(one)) for one in listed]
         if all(1 <= number <= 31 for number in numbers):
             return Days(month=tuple(sorted(set(numbers))))
-    elif match := cursor.take(words.MONTH_PART):
+    elif match := cursor.take("month_part"):
         if part := _month_part(groups_of(match)):
             return Days(month_part=part)
-    elif match := cursor.take(words.SETS):
+    elif match := cursor.take("sets"):
         return Days(words.WEEK_SETS[str(match.lastgroup)])
-    elif match := cursor.take(words.LISTS):
+    elif match := cursor.take("lists"):
         week, again = _listed(match["en"] or match["zh"])
         if again or match["every"] or match["every_zh"]:
             return Days(week)
@@ -250,7 +250,7 @@ def _listed(text: str) -> tuple[frozenset[int], bool]:
     """Parse a list of weekdays; returns also whether it implies every week (a range, a plural)."""
     days: list[int] = []
     ranging = again = False
-    for match in words.IN_LIST.finditer(text):
+    for match in words.PATTERNS["in_list"].finditer(text):
         if match["to"] or match["plural"]:
             ranging, again = bool(match["to"]), True
             continue
@@ -316,7 +316,7 @@ def cron_within(seconds: float, days: Days, window: tuple[int, int] | None) -> s
 
 
 def read_excluded(cursor: TimeCursor) -> frozenset[int] | None:
-    match = cursor.take(words.EXCEPT)
+    match = cursor.take("except")
     if match is None:
         return None
     listed = match["en"] or match["zh"] or match["out"]
@@ -324,7 +324,7 @@ def read_excluded(cursor: TimeCursor) -> frozenset[int] | None:
 
 
 def read_window(cursor: TimeCursor) -> tuple[int, int] | None:
-    match = cursor.take(words.WINDOW)
+    match = cursor.take("window")
     if match is None:
         return None
     first = _window_end(match["from"] or match["from_zh"])

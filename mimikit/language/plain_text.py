@@ -5,8 +5,8 @@ from __future__ import annotations
 import codecs
 import json
 import re
-from collections import deque
 from collections.abc import Callable
+from io import StringIO
 
 from mimikit.language.screen import MOVE, rendered
 
@@ -113,22 +113,19 @@ class PlainStream:
 class TextTail:
     def __init__(self, limit: int) -> None:
         self._limit = limit
-        self._parts: deque[str] = deque()
-        self._kept = 0
+        self._kept = StringIO()
         self.total = 0
 
     def add(self, text: str) -> None:
         self.total += len(text)
-        self._parts.append(text[-self._limit :])
-        self._kept += len(self._parts[-1])
-        while self._kept - len(self._parts[0]) >= self._limit:
-            self._kept -= len(self._parts.popleft())
-        if len(self._parts) > 4096:
-            self._parts = deque(["".join(self._parts)])
+        self._kept.write(text[-self._limit :])
+        if self._kept.tell() > 2 * self._limit:
+            tail, self._kept = self.text(), StringIO()
+            self._kept.write(tail)
 
     def text(self) -> str:
-        joined = "".join(self._parts)
-        return joined[len(joined) - self._limit :] if len(joined) > self._limit else joined
+        kept = self._kept.getvalue()
+        return kept[max(0, len(kept) - self._limit) :]
 
 
 class LineReader:

@@ -57,12 +57,12 @@ class FoundInterval(NamedTuple):
 
 def period_at(plain: str, start: int) -> FoundInterval | None:
     """Parse the interval that begins at `start`: `every 10 minutes`, `daily`, 「每两小时」."""
-    return _interval(_PERIOD.match(plain, start))
+    return _interval(PATTERNS["period"].match(plain, start))
 
 
 def span_at(plain: str, start: int) -> FoundInterval | None:
     """Parse the duration that begins at `start`: `10 minutes`, `half an hour`, 「两小时」."""
-    return _interval(_SPAN.match(plain, start))
+    return _interval(PATTERNS["span"].match(plain, start))
 
 
 def ordinal_of(word: str) -> int:
@@ -94,7 +94,7 @@ def _interval(match: re.Match[str] | None) -> FoundInterval | None:
     elif not amounts:
         factor = Fraction(2 if parts.get("other") else 1, 2 if parts["half"] else 1)
         total = factor * _UNITS[(parts["unit"] or parts["per"]).lower()]
-    for one in _AMOUNT.finditer(amounts or ""):
+    for one in PATTERNS["amount"].finditer(amounts or ""):
         unit = _UNITS[(one["unit"] or one["unit_zh"]).lower()]
         half = Fraction(1, 2) if one["half"] else Fraction(0)
         number = one["number"] or one["number_zh"]  # without a number: one, or none before a half
@@ -116,40 +116,24 @@ class DayPart(NamedTuple):
     hours: dict[int, int]
 
 
-def _same(*hours: int) -> dict[int, int]:
-    return {hour: hour for hour in hours}
+def _hours(spans: Iterable[tuple[int, int, int]]) -> dict[int, int]:
+    """Hours of spans (first, last, how much is added) on the 24-hour clock."""
+    return {hour: hour + more for first, last, more in spans for hour in range(first, last + 1)}
 
 
-ALL_HOURS = _same(*range(25))
-HALVES = {
-    "a": {12: 0, **_same(*range(1, 12))},
-    "p": {12: 12, **{hour: hour + 12 for hour in range(1, 12)}},
-}
-_NIGHT = {
-    **dict.fromkeys((0, 12, 24), 24),
-    **{hour: hour + 24 for hour in range(1, 5)},
-    **{hour: hour + 12 for hour in range(5, 12)},
-    **_same(*range(17, 24)),
-}
+ALL_HOURS = _hours([(0, 24, 0)])
+HALVES = {"a": _hours([(1, 11, 0), (12, 12, -12)]), "p": _hours([(1, 11, 12), (12, 12, 0)])}
 PARTS = {
-    word: part
-    for part, words in (
-        (DayPart(None, {12: 0, **_same(*range(7))}), "凌晨"),
-        (DayPart(9, _same(*range(12))), "morning 清晨 早晨 早上 上午 早"),
-        (DayPart(12, {**_same(11, 12, 13, 14), 1: 13, 2: 14}), "中午"),
-        (DayPart(15, {**HALVES["p"], **_same(*range(13, 19))}), "afternoon 下午"),
-        (DayPart(18, {**_same(16, 17, 18, 19, 20), **{h: h + 12 for h in range(4, 9)}}), "傍晚"),
-        (DayPart(20, _NIGHT), "evening night 晚上 晚间 夜晚 晚 夜"),
-        (DayPart(None, _NIGHT), "夜里 半夜 深夜"),
-    )
-    for word in words.split()
+    word: DayPart(part.get("default"), _hours(part["hours"]))
+    for part in _FILE["day_parts"]
+    for word in part["words"]
 }
 NOON = 12
 NAMED = {"noon": 720, "midday": 720, "正午": 720, "midnight": 1440, "午夜": 1440, "零点": 0}
 NEAR = {"half past": 30, "quarter past": 15, "quarter to": -15}
 WEEKS = {"": None, "coming": None, "this": 0, "这": 0, "本": 0, "next": 1, "下": 1, "下下": 2}
 WEEK_SETS = {"all": frozenset(range(7)), "work": frozenset(range(5)), "rest": frozenset((5, 6))}
-"""Sets of weekdays, Monday is 0, by the group of `SETS` that names them."""
+"""Sets of weekdays, Monday is 0, by the group of `sets` that names them."""
 
 # ---- patterns
 
@@ -178,38 +162,22 @@ _PARTS: dict[str, str] = {
 }
 
 
-def _pattern(name: str) -> re.Pattern[str]:
-    return re.compile(filled(_FILE["patterns"][name], _PARTS), re.IGNORECASE | re.VERBOSE)
-
-
-_PERIOD, _SPAN, _AMOUNT = _pattern("period"), _pattern("span"), _pattern("amount")
-IN, FROM_NOW, ON = _pattern("in"), _pattern("from_now"), _pattern("on")
-PART, LATE_PART = _pattern("part"), _pattern("late_part")
-HOUR, NEXT_HOUR = _pattern("hour"), _pattern("next_hour")
+PATTERNS = {
+    name: re.compile(filled(pattern, _PARTS), re.IGNORECASE | re.VERBOSE)
+    for name, pattern in _FILE["patterns"].items()
+}
+"""The patterns by their names in the file."""
 HOUR_GROUPS = ("full", "hour", "hour_zh", "at_hour", "in_hour", "near_hour")
-"""The groups of `HOUR` that may contain the hour."""
-DAY = _pattern("day")
-HOURLY, YEARLY, MONTHLY = _pattern("hourly"), _pattern("yearly"), _pattern("monthly")
-SETS, LISTS, IN_LIST = _pattern("sets"), _pattern("lists"), _pattern("in_list")
-NUMBER = _pattern("number")
-MONTH_PART, STEP, WINDOW, EXCEPT = (
-    _pattern(name) for name in ("month_part", "step", "window", "except")
-)
-UNTIL, STOP, STARTING, ONWARDS = (
-    _pattern(name) for name in ("until", "stop", "starting", "onwards")
-)
-TIMES, LASTING = _pattern("times"), _pattern("lasting")
-BOUND, MOMENT = _pattern("bound"), _pattern("moment")
-IN_PHRASE, GOES_ON = _pattern("in_phrase"), _pattern("goes_on")
-INTRODUCED = _pattern("introduced")
+"""The groups of `hour` that may contain the hour."""
 
 
 def unknown_time(text: str) -> str:
     """The first words of a folded text that belong to a time rather than to the text; or none."""
-    if match := BOUND.search(text):
+    if match := PATTERNS["bound"].search(text):
         return match[0]
-    for match in MOMENT.finditer(text):
+    for match in PATTERNS["moment"].finditer(text):
         before = text[max(0, match.start() - 40) : match.start()]
-        if not (IN_PHRASE.search(before) or GOES_ON.match(text, match.end())):
+        goes_on = PATTERNS["goes_on"].match(text, match.end())
+        if not (goes_on or PATTERNS["in_phrase"].search(before)):
             return match[0]
     return ""

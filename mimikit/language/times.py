@@ -181,7 +181,7 @@ def time_at_end(plain: str, ending: re.Pattern[str], tail: int) -> FoundTime | N
 
     It must begin with a word for a time: a bare `9:00` or `10m` may be part of the text.
     """
-    for match in words.INTRODUCED.finditer(plain, max(0, len(plain) - tail)):
+    for match in words.PATTERNS["introduced"].finditer(plain, max(0, len(plain) - tail)):
         time = time_at(plain, match.start())
         if time is not None and ending.match(plain, time.end):
             return time
@@ -190,12 +190,12 @@ def time_at_end(plain: str, ending: re.Pattern[str], tail: int) -> FoundTime | N
 
 def _time_from_now(cursor: TimeCursor) -> Time | None:
     """Parse `in 10 minutes`, 「两小时后」, `in 3 days at 9`."""
-    before = cursor.take(words.IN)
+    before = cursor.take("in")
     span = span_at(cursor.plain, cursor.at)
     if span is None or span.seconds > _MAX_AHEAD_S:
         return None
     cursor.at = span.end
-    if not cursor.take(words.FROM_NOW) and not (before and before["tells"]):
+    if not cursor.take("from_now") and not (before and before["tells"]):
         return None
     if span.seconds % _DAY_S == 0:
         on_day = TimeCursor(cursor.plain, cursor.at)
@@ -209,7 +209,7 @@ def _time_from_now(cursor: TimeCursor) -> Time | None:
 
 def _on_the_hour(cursor: TimeCursor) -> CronTime | None:
     """Parse `every hour at :15`."""
-    match = cursor.take(words.HOURLY)
+    match = cursor.take("hourly")
     if match is None:
         return None
     minute = int(number_of(match["minute"] or match["past"] or match["minute_zh"] or "0"))
@@ -241,7 +241,7 @@ class _Parts:
 
 def _phrase(cursor: TimeCursor) -> Time | None:
     """Parse days, times of day, intervals and their limits; None unless they fit together."""
-    cursor.take(words.ON)
+    cursor.take("on")
     parts = _Parts()
     while (more := _with_next(cursor, parts)) is not None:
         parts = more
@@ -250,9 +250,7 @@ def _phrase(cursor: TimeCursor) -> Time | None:
     if core is not None:
         return _bound(core, parts)
     single = _Parts(day=parts.day, hours=parts.hours, part=parts.part)
-    if clocks is None or parts != single or len(clocks) > 1 or not (parts.day or clocks):
-        return None
-    return DayTime(parts.day, clocks[0] if clocks else None)
+    return _single_time(parts) if parts == single else None
 
 
 def _with_next(cursor: TimeCursor, parts: _Parts) -> _Parts | None:
@@ -267,7 +265,7 @@ def _with_next(cursor: TimeCursor, parts: _Parts) -> _Parts | None:
 
 
 def _times(cursor: TimeCursor) -> int | None:
-    match = cursor.take(words.TIMES)
+    match = cursor.take("times")
     if match is None:
         return None
     return 2 if match["twice"] else int(number_of(match["en"] or match["zh"])) or None
@@ -275,28 +273,31 @@ def _times(cursor: TimeCursor) -> int | None:
 
 def _until(cursor: TimeCursor) -> DayTime | SpanAhead | None:
     """Parse `until Friday`, `for two weeks`, 「直到周五」."""
-    if cursor.take(words.LASTING):
+    if cursor.take("lasting"):
         span = span_at(cursor.plain, cursor.at)
         cursor.at = span.end if span else cursor.at
         return SpanAhead(span.seconds) if span and span.seconds <= _MAX_AHEAD_S else None
-    opening = cursor.take(words.UNTIL)
+    opening = cursor.take("until")
     moment = _moment(cursor) if opening else None
-    has_stop = cursor.take(words.STOP) is not None
+    has_stop = cursor.take("stop") is not None
     return moment if opening and (has_stop or not opening["stop"]) else None
 
 
 def _starting(cursor: TimeCursor) -> DayTime | None:
-    opening, moment = cursor.take(words.STARTING), _moment(cursor)
-    onwards = cursor.take(words.ONWARDS)
+    opening, moment = cursor.take("starting"), _moment(cursor)
+    onwards = cursor.take("onwards")
     is_said = (opening and opening["en"]) or (onwards and onwards["zh"])
     return moment if is_said and moment and moment.day else None
 
 
 def _moment(cursor: TimeCursor) -> DayTime | None:
     """Parse a day, a time of day, or both in any order."""
-    cursor.take(words.ON)
+    cursor.take("on")
     day, hours = read_day(cursor), _hours(cursor)
-    parts = _Parts(day=day or read_day(cursor), hours=hours)
+    return _single_time(_Parts(day=day or read_day(cursor), hours=hours))
+
+
+def _single_time(parts: _Parts) -> DayTime | None:
     clocks = _clocks(parts)
     if clocks is None or len(clocks) > 1 or not (parts.day or clocks):
         return None
@@ -304,7 +305,7 @@ def _moment(cursor: TimeCursor) -> DayTime | None:
 
 
 def _step(cursor: TimeCursor) -> tuple[int, bool] | None:
-    match = cursor.take(words.STEP)
+    match = cursor.take("step")
     if match is None:
         return None
     groups = groups_of(match)
@@ -332,7 +333,7 @@ def _period(cursor: TimeCursor) -> float | None:
 _READERS: tuple[tuple[str, Callable[[TimeCursor], object]], ...] = (
     ("times", _times), ("until", _until), ("starting", _starting), ("step", _step),
     ("excluded", read_excluded), ("window", read_window), ("days", read_days), ("day", read_day),
-    ("hours", _hours), ("part", lambda cursor: cursor.take(words.PART)), ("period", _period),
+    ("hours", _hours), ("part", lambda cursor: cursor.take("part")), ("period", _period),
 )  # fmt: skip
 
 

@@ -55,7 +55,6 @@ class FileSystem(Protocol):
 
     def make_dir(self, path: str) -> None:
         """Create one folder, 0700; no error where anything exists at its path."""
-        ...
 
     def list_dir(self, path: str) -> list[tuple[str, FileKind]]: ...
 
@@ -67,45 +66,35 @@ class FileSystem(Protocol):
         self, path: str, *, offset: int = 0, limit: int | None = None, max_bytes: int | None = None
     ) -> bytes:
         """Read a plain file; UnsafeFile for a fifo, a device, or more than `max_bytes`."""
-        ...
 
     def write_new(self, path: str, data: bytes, *, sync: bool) -> None:
         """Create a new file, 0600; with `sync`, fsync it."""
-        ...
 
     def append_line(self, path: str, line: bytes, *, sync: bool) -> int:
         """Append `line` in one write, after ending a torn last line; returns its offset."""
-        ...
 
     def rename(self, source: str, target: str) -> None:
         """Atomic; replaces what is at `target`."""
-        ...
 
     def rename_exclusive(self, source: str, target: str) -> None:
         """Atomic; FileExistsError when `target` exists."""
-        ...
 
     def unlink(self, path: str) -> None: ...
 
     def sync_dir(self, path: str) -> None:
         """Fsync a folder: the names in it survive a power cut."""
-        ...
 
     def sync_file(self, path: str) -> None:
         """Fsync a file that may have been written by another process."""
-        ...
 
     def lock(self, path: str) -> Lock | None:
-        """Lock a file, or the root (""), with flock; None when it is locked already."""
-        ...
+        """Lock a file with flock; None when it is locked already."""
 
     def is_in_place(self) -> bool:
         """Whether the opened root folder has not been moved, removed or replaced."""
-        ...
 
     def is_full(self) -> bool:
         """Whether no room or no inode is left."""
-        ...
 
 
 _LEAST_ROOM = 2**14
@@ -271,20 +260,13 @@ class RealDisk:
             os.close(descriptor)
 
     def lock(self, path: str) -> Lock | None:
-        if path:
-            descriptor = self._open(path, os.O_RDWR | os.O_CREAT)
-        else:
-            descriptor = os.open(".", _FOLDER_FLAGS, dir_fd=self.folder_fd(path))
+        descriptor = self._open(path, os.O_RDWR | os.O_CREAT)
         with contextlib.ExitStack() as stack:
             stack.callback(os.close, descriptor)
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 return None
-            except OSError:
-                if path:
-                    raise
-                # Some network file systems cannot lock folders.
             return Lock(stack.pop_all().close, os.fstat(descriptor).st_ino)
 
     @contextlib.contextmanager

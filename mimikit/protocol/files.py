@@ -47,14 +47,11 @@ class Files:
     def __init__(self, fs: FileSystem, *, durable: bool = True) -> None:
         self.fs = fs
         self.durable = durable
-        self._on_event: OnEvent | None = None
+        self.on_event: OnEvent = lambda _event, _facts: None
+        """Called with an event's name and facts for each quarantine."""
         self._immovable: dict[str, FileStat | None] = {}
         """Bad files that cannot be moved: each is reported once per change."""
         self._temp_owner = f"{os.getpid()}-{ids.own_start_time()}-{ids.boot_id()[:8]}"
-
-    def on_event(self, listener: OnEvent) -> None:
-        """Call `listener(event name, facts)` for each quarantine."""
-        self._on_event = listener
 
     def make_folders(self, folders: Iterable[str] = paths.FOLDERS) -> None:
         for folder in folders:
@@ -264,6 +261,7 @@ class Files:
         shown = path.encode(errors="backslashreplace").decode()
         label = re.sub(r"[^A-Za-z0-9._-]", "_", path)[-100:]
         target = f"{paths.CORRUPT}/{secrets.token_hex(4)}-{label}"
+        facts: dict[str, object] = {"path": shown, "reason": reason}
         with DiskErrors(path):
             stat = self.fs.stat(path)
             if path in self._immovable and self._immovable[path] == stat:
@@ -276,17 +274,13 @@ class Files:
                 if getattr(error.__cause__, "errno", None) not in _IMMOVABLE:
                     raise
                 self._immovable[path] = stat
-                self._notify("not_set_aside", path=shown, reason=reason, error=str(error))
+                self.on_event("not_set_aside", facts | {"error": str(error)})
                 raise UnsafeFile(f"{shown}: {reason}; {error}") from None
             self._immovable.pop(path, None)
             if not moved:
                 self.remove(target + paths.REASON)
             else:
-                self._notify("quarantined", path=shown, reason=reason, kept=target)
-
-    def _notify(self, event: str, **facts: object) -> None:
-        if self._on_event is not None:
-            self._on_event(event, facts)
+                self.on_event("quarantined", facts | {"kept": target})
 
     # ---- lines ----------------------------------------------------------------------------
 
@@ -446,9 +440,3 @@ class ReadOnlyFiles(Files):
 
     def quarantine(self, path: str, reason: str) -> None:
         pass
-
-    def names(self, folder: str, *, suffix: str = ".json") -> list[str]:
-        """For triggers also names that are no id: users see them until they are quarantined."""
-        if folder != paths.TRIGGERS:
-            return super().names(folder, suffix=suffix)
-        return sorted(name for name in self.stats(folder, suffix=suffix) if name.isprintable())

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections import Counter
 from collections.abc import Iterator
 from typing import TypeAlias, cast
 
@@ -131,11 +132,9 @@ def _places(text: str) -> Iterator[tuple[list[str], int]]:
 def _unique(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
     result = dict(pairs)
     if len(result) != len(pairs):
-        seen: set[str] = set()
-        for key, _ in pairs:
-            if key in seen:
-                raise ValueError(f"expected each key once, got {key!r} twice")
-            seen.add(key)
+        counts = Counter(key for key, _ in pairs)
+        twice = next(key for key, count in counts.items() if count > 1)
+        raise ValueError(f"expected each key once, got {twice!r} twice")
     return result
 
 

@@ -120,6 +120,13 @@ def _file_in(folder: str, suffix: str = ".json") -> Callable[[str], str]:
     return lambda name: f"{folder}/{name}{suffix}"
 
 
+def _file_of(part: str) -> Callable[[QueueName, str], str]:
+    return lambda queue, task_id: f"{queue}/{part}/{task_id}.json"
+
+
+queued, running, ended = _file_of("queue"), _file_of("running"), _file_of("ended")
+result = _file_of("results")
+"""The result of a task; of a Planner run its commit record."""
 inbox = _file_in(INBOX)
 command, command_done = _file_in(COMMANDS), _file_in(COMMANDS_DONE)
 turn_new, turn_done = _file_in(TURNS_NEW), _file_in(TURNS_DONE)
@@ -148,23 +155,6 @@ def channel(name: str) -> str:
 
 def turn_started(turn_id: str, attempt: int) -> str:
     return f"{TURNS}/{turn_id}.{attempt}.started"
-
-
-def queued(queue: QueueName, task_id: str) -> str:
-    return f"{queue}/queue/{task_id}.json"
-
-
-def running(queue: QueueName, task_id: str) -> str:
-    return f"{queue}/running/{task_id}.json"
-
-
-def result(queue: QueueName, task_id: str) -> str:
-    """The result of a task; of a Planner run its commit record."""
-    return f"{queue}/results/{task_id}.json"
-
-
-def ended(queue: QueueName, task_id: str) -> str:
-    return f"{queue}/ended/{task_id}.json"
 
 
 def transcript(day: date) -> str:

@@ -9,7 +9,9 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated, Any, Literal, NotRequired, Self, TypedDict, Unpack
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
+from pydantic.alias_generators import to_camel
+from pydantic.dataclasses import dataclass
 
 from mimikit.protocol.models import EndStatus, FailureReason, Id, Instant, Record, Role, Task, Usage
 from mimikit.protocol.paths import QueueName
@@ -71,7 +73,15 @@ class TaskResult(Record):
         return text if isinstance(text, str) and text else (self.error or "")
 
 
-class StatusEntry(Record):
+@dataclass(
+    frozen=True,
+    slots=True,
+    kw_only=True,
+    config=ConfigDict(alias_generator=to_camel, populate_by_name=True),
+)
+class StatusEntry:
+    """How a task ended. Not a record, as the ledger has 10,000 and more in memory."""
+
     id: Id
     status: EndStatus
     completed_at: Instant

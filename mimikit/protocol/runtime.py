@@ -40,8 +40,6 @@ class RuntimeState(Record):
     seen_at: Instant | None = None
     clock_jumped_at: Instant | None = None
     paused: bool = False
-    starts: list[Instant] = Field(default_factory=list[datetime])
-    """Recent starts after a crash: three within five minutes make tasks wait."""
     asking: Id | None = None
     """The run that evaluates `llm_eval` conditions, set before it is queued."""
     engines: dict[str, EngineStatus] = Field(default_factory=dict[str, EngineStatus])

@@ -162,26 +162,9 @@ def _read_condition(value: Any, read: ValidatorFunctionWrapHandler) -> object:
         return read(value)
     if not isinstance(value, dict):
         raise PydanticKnownError("model_type", {"class_name": "Condition"})
-    if _has_few_nodes(value):
-        with contextlib.suppress(ValidationError):
-            return read(value)
+    with contextlib.suppress(ValidationError):
+        return read(value)
     return BrokenCondition.model_validate(value)
-
-
-def _has_few_nodes(tree: Any) -> bool:
-    """Whether a condition has few enough nodes to validate: shared objects can make it huge."""
-    waiting: list[Any] = [tree]
-    nodes = 0
-    while waiting and nodes <= MAX_NODES:
-        nodes += 1
-        match waiting.pop():
-            case {"params": {"conditions": [*inner]}}:
-                waiting += inner[: MAX_NODES + 1]
-            case {"params": {"condition": inner}}:
-                waiting.append(inner)
-            case _:
-                pass
-    return nodes <= MAX_NODES
 
 
 Condition = Annotated[

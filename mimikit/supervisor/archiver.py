@@ -28,7 +28,7 @@ from mimikit.tasks import queue
 SUMMARY_CHARACTERS = 20_000
 PROFILE = "standard"
 MAX_LIVE_RUNS = 10
-MAX_SKIPPED_PER_STEP = 50
+MAX_TARGETS_PER_STEP = 10
 _MAX_ATTEMPTS = 1000
 
 
@@ -146,7 +146,7 @@ class Archiver:
                 path = paths.memory_file(markdown.raw_name(day, missing, sizes))
             notes.amend(files, path, lambda text: markdown.extended(text, day, missing, zone))
             self._store.feed.publish("memory", path=path)
-        self._mark_archived(group.messages)
+        self._change(group.messages, archived=True, archive_task=None)
 
     def _raw_of(self, day: date, messages: Sequence[Message]) -> tuple[dict[str, int], set[str]]:
         """The raw files of a day with their sizes (-1: no messages), and the ids they contain."""
@@ -164,9 +164,6 @@ class Archiver:
             sizes[name] = stat.size if own else -1
             ids |= own
         return sizes, ids & {message.id for message in messages}
-
-    def _mark_archived(self, messages: Sequence[Message]) -> None:
-        self._change(messages, archived=True, archive_task=None)
 
     def _change(self, messages: Sequence[Message], **fields: object) -> None:
         self._store.conversation.change({message.id: fields for message in messages})
@@ -194,7 +191,7 @@ class Archiver:
             with self.summaries.skip_unreadable(f"{day}"):
                 have |= self.summaries.covered(f"{day}")
         if known := [message for message in group.messages if message.id in have]:
-            self._mark_archived(known)
+            self._change(known, archived=True, archive_task=None)
             left = tuple(message for message in group.messages if message.id not in have)
             if not left:
                 return
@@ -248,7 +245,7 @@ class Archiver:
         except (UnsafeFile, ValueError) as error:
             self._failed(waiting, result.completed_at, str(error))
             return
-        self._mark_archived(waiting)
+        self._change(waiting, archived=True, archive_task=None)
         self._store.feed.publish("memory", path=path)
         self._store.log.write(
             "audit", "summary", taskId=task.id, summary=covers.name, sources=len(covers.sources)
@@ -281,8 +278,6 @@ class SummaryScheduler:
         self._scan_at: datetime | None = None
         """Time of the next scan; None: on `ring`."""
         self._live_runs: set[str] = set()
-        self._complete: dict[tuple[str, str], tuple[object, ...]] = {}
-        """Stats of the files of complete summaries, to skip unchanged ones."""
 
     def ring(self) -> None:
         """Request a scan of memory; from any thread."""
@@ -337,31 +332,19 @@ class SummaryScheduler:
     def step(self, now: datetime) -> bool:
         if not self._targets:
             return self._scan(now)
-        for target in list(itertools.islice(self._targets, MAX_SKIPPED_PER_STEP)):
-            name, state = (target.kind, target.name), self._stats_of(target)
-            is_complete = self._complete.get(name) == state
-            if not is_complete:
-                pieces = list[SummaryInput]()
-                with self.skip_unreadable(target.name):
-                    pieces = self._unsummarised(target)
-                    for pack in archive.packed(pieces):
-                        self._submit_if_due(target, pack, now)
-                if not pieces:
-                    self._complete[name] = state
+        for target in list(itertools.islice(self._targets, MAX_TARGETS_PER_STEP)):
+            with self.skip_unreadable(target.name):
+                for pack in archive.packed(self._unsummarised(target)):
+                    self._submit_if_due(target, pack, now)
             self._targets.popleft()
-            if not is_complete:
-                break
         return True
 
     def _scan(self, now: datetime) -> bool:
         """Scan for files that have become old, if it is time; returns whether there are any."""
         scan_at = self._scan_at
         # Later than it is ever set: the clock was set back since.
-        if (
-            scan_at is not None
-            and now < scan_at <= now + self._every
-            and not self._requested.is_set()
-        ):
+        is_later = scan_at is not None and now < scan_at <= now + self._every
+        if is_later and not self._requested.is_set():
             return False
         self._requested.clear()
         if not self.available():
@@ -400,12 +383,6 @@ class SummaryScheduler:
                 if now < again_at <= now + archive.BACK_OFF[-1]:
                     self._scan_at = min(self._scan_at or again_at, again_at)
                     return
-
-    def _stats_of(self, target: SummaryTarget) -> tuple[object, ...]:
-        names = [*map(paths.memory_file, target.raw), paths.summary(target.name)]
-        names += [f"{paths.SUMMARIES}/{name}" for name in target.daily]
-        stats = [(name, self._store.files.stat(name)) for name in names]
-        return tuple((name, stat and (stat.mtime_ns, stat.size)) for name, stat in stats)
 
     def _unsummarised(self, target: SummaryTarget) -> list[SummaryInput]:
         zone = self._store.settings.zone

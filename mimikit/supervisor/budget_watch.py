@@ -57,11 +57,10 @@ class BudgetWatch:
             self._store.save_runtime(budget=note)
             self._store.log.write("audit", "budget_holds", day=note.day)
             self._store.feed.publish("status")
-        if any(hold.held_for == "day" for hold, _ in held):
-            self._notify_day_cap(now)
-        for hold, task in held:
-            if hold.held_for == "trigger" and task is not None:
-                self._notify_trigger_cap(hold, task, now)
+        # One notification for the day, and one for each trigger.
+        caps = {_trigger_of(*one): one for one in held if one[0].held_for != "task"}
+        for trigger_id, (hold, task) in caps.items():
+            self._notify_cap(hold, trigger_id, task.title if task else "", now)
 
     def _start_window(self, note: BudgetNote, day: date) -> None:
         """At the start, on a new day or under new caps: end all waits."""
@@ -87,37 +86,22 @@ class BudgetWatch:
             tasks=sum(task is not None for _, task in held),
         )
 
-    def _notify_day_cap(self, now: datetime) -> None:
-        status, language = self.status(now), self._inputs.language()
+    def _notify_cap(self, hold: BudgetHold, trigger_id: str, title: str, now: datetime) -> None:
+        """Notify the user of a cap that is reached, once a day."""
+        zone, language = self._store.settings.zone, self._inputs.language()
+        status = self.status(now)
+        trigger = registry.active(self._store.files, trigger_id)[0] if trigger_id else None
         words = phrases.say(
-            "budget_day",
+            f"budget_{hold.held_for}",
             language,
-            cap=f"{status.daily_tokens or 0:,}",
+            title=phrases.code((trigger and trigger.title) or title or trigger_id),
+            cap=f"{hold.cap:,}",
             used=f"{status.used:,}",
             what=waiting_counts(status.messages, status.tasks, language),
-            until=self._until(now),
+            until=f"{local_time(day_end(now, zone), zone):%Y-%m-%d %H:%M} ({zone.key})",
         )
-        self._notify_today(words, now, str(status.daily_tokens or 0))
-
-    def _notify_trigger_cap(self, hold: BudgetHold, task: Task, now: datetime) -> None:
-        trigger_id = task.source_trigger_id or ""
-        trigger, _ = registry.active(self._store.files, trigger_id)
-        words = phrases.say(
-            "budget_trigger",
-            self._inputs.language(),
-            title=phrases.code((trigger and trigger.title) or task.title or trigger_id),
-            cap=f"{hold.cap:,}",
-            until=self._until(now),
-        )
-        self._notify_today(words, now, trigger_id, str(hold.cap))
-
-    def _until(self, now: datetime) -> str:
-        zone = self._store.settings.zone
-        return f"{local_time(day_end(now, zone), zone):%Y-%m-%d %H:%M} ({zone.key})"
-
-    def _notify_today(self, text: str, now: datetime, *what: str) -> None:
-        day = day_of(now, self._store.settings.zone).isoformat()
-        self._notify(derived_id("turn", "budget", day, *what), text, now)
+        about = (day_of(now, zone).isoformat(), *filter(None, [trigger_id]), str(hold.cap))
+        self._notify(derived_id("turn", "budget", *about), words, now)
 
     def _config_mark(self) -> tuple[int, int] | None:
         try:
@@ -144,3 +128,8 @@ class BudgetWatch:
             where = task and queue.where(self._store.files, task.role, run_id)
             if not teller_waits if task is None else where in (None, "ended"):
                 self._book.forget(run_id)
+
+
+def _trigger_of(hold: BudgetHold, task: Task | None) -> str:
+    """The trigger whose cap is reached; empty: it is the day's."""
+    return (task and hold.held_for == "trigger" and task.source_trigger_id) or ""

@@ -98,26 +98,22 @@ _BY_OWNER = ("missing", "logged_out", "account", "region", "unknown_model")
 
 def engine_waits(status: EngineStatus, language: Language, now: datetime, zone: ZoneInfo) -> str:
     """Why an engine is unavailable, how much waits for it, and what the user can do."""
-    own = "zh" if language == "zh" else "en"
-    is_own_login = status.problem == "logged_out" and status.engine in OWN_ENGINES
-    mend = f"engine_mend_{status.problem}"
-    if status.problem == "logged_out" and status.engine != CODEX:
+    problem, is_own = status.problem, status.engine in OWN_ENGINES
+    mend, said = f"engine_mend_{problem}", ""
+    if problem == "logged_out" and status.engine != CODEX:
         mend = "engine_mend_opencode" if status.engine == OPENCODE else "engine_mend_key"
+    if status.reason and not (problem == "logged_out" and is_own):
+        said = phrases.say("engine_said", language, error=status.reason.rstrip(". "))
+    after = "engine_goes_on_when_mended" if problem in _BY_OWNER else "engine_goes_on"
+    known = mend in phrases.TABLE["en"]
     return phrases.say(
         "engine_waits",
         language,
-        why=problem_words(status, now, zone)[own],
-        said=phrases.say("engine_said", language, error=status.reason.rstrip(". "))
-        if status.reason and not is_own_login
-        else "",
-        after=phrases.say(
-            "engine_goes_on_when_mended" if status.problem in _BY_OWNER else "engine_goes_on",
-            language,
-        ),
+        why=problem_words(status, now, zone)[language],
+        said=said,
+        after=phrases.say(after, language),
         what=waiting_counts(status.messages, status.tasks, language),
-        mend=phrases.say(mend, language, engine=status.engine)
-        if mend in phrases.TABLE["en"]
-        else "",
+        mend=phrases.say(mend, language, engine=status.engine) if known else "",
     )
 
 
@@ -196,14 +192,18 @@ def message_turn(
     its own language.
     """
     groups: dict[str | None, list[ResultNotice]] = {}
+    messages: list[Message] = []
     for result in notices:
         if result.reminder is None:
             groups.setdefault(result.trigger_id, []).append(result)
-    messages = [
-        reminder_message(record_base, result, result.reminder, language, zone)
-        for result in notices
-        if result.reminder is not None
-    ]
+            continue
+        own = phrases.language(result.prompt, language)
+        text = phrases.reminder(result.prompt, result.reminder, own, zone)
+        messages.append(
+            system_message(record_base, text, task_ids=[result.task_id]).but(
+                id=derived_id("msg", "reminder", result.task_id), reminder=result.prompt
+            )
+        )
     for trigger_id, results in groups.items():
         text, ids = phrases.results(results, language), [result.task_id for result in results]
         messages.append(
@@ -213,21 +213,6 @@ def message_turn(
             )
         )
     return record_base.but(consumed=[item.id for item in items], messages=messages)
-
-
-def reminder_message(
-    record: TurnRecord,
-    notice: ResultNotice,
-    lateness: ReminderNotice,
-    language: Language,
-    zone: ZoneInfo,
-) -> Message:
-    """A reminder as a message; its id follows from its task."""
-    own = phrases.language(notice.prompt, language)
-    text = phrases.reminder(notice.prompt, lateness, own, zone)
-    return system_message(record, text, task_ids=[notice.task_id]).but(
-        id=derived_id("msg", "reminder", notice.task_id), reminder=notice.prompt
-    )
 
 
 def system_message(record: TurnRecord, text: str, *, task_ids: list[str]) -> Message:

@@ -30,8 +30,6 @@ from mimikit.triggers.decide import make_run
 _WITHOUT_ID = frozenset(
     {"pause", "resume", "engine_try", "self_awake_run", *settings_writer.ACTIONS}
 )
-MOST_AT_ONCE = 50
-"""Commands handled per step."""
 
 
 class _Outcome(NamedTuple):
@@ -55,9 +53,7 @@ class CommandApplier:
         self._store, self._files = store, store.files
         self._feed, self._ledger = store.feed, store.ledger
         self._applier, self._pause_changed = applier, pause_changed
-        self._engines, self._self_awake = engines, self_awake
-        self._resume_after = ""
-        """The last file of the previous step, if there were more."""
+        self._engines = engines
         self._actions: dict[str, Callable[[Command, datetime], _Outcome | None]] = {
             "cancel": self._cancel,
             "retry": self._retry,
@@ -69,18 +65,15 @@ class CommandApplier:
             "trigger_run": self._trigger_run,
             "trigger_edit": self._trigger_edit,
             "engine_try": self._engine_try,
-            "self_awake_run": self._improve,
+            "self_awake_run": lambda it, now: _Outcome(self_awake.begin(it.target, it.id, now)),
             **dict.fromkeys(settings_writer.ACTIONS, self._change_settings),
         }
         """Each gives its outcome, or raises the reason of a refusal; None: not done yet."""
 
     def step(self, now: datetime) -> bool:
-        """Apply waiting commands; returns whether any was done, or more wait."""
-        names = [name for name in self._files.names(paths.COMMANDS) if name > self._resume_after]
-        has_more = len(names) > MOST_AT_ONCE
-        self._resume_after = names[MOST_AT_ONCE - 1] if has_more else ""
-        settled = has_more
-        for command in queue.waiting_commands(self._files, names[:MOST_AT_ONCE]):
+        """Apply waiting commands; returns whether any was done."""
+        settled = False
+        for command in queue.waiting_commands(self._files):
             if queue.command_result(self._files, command.id) is not None:
                 self._files.remove(paths.command(command.id))
                 continue
@@ -165,9 +158,7 @@ class CommandApplier:
             message = f"expected the id of a task that has ended, got {target[:60]!r}"
             raise BadInput(message, code="not_ended" if found else "not_found")
         view = queue.show(self._files, target)
-        has_failed = (
-            view is not None and view.outcome is not None and view.outcome.status == "failed"
-        )
+        has_failed = view is not None and view.state == "failed" and view.outcome is not None
         task = found.task.but(
             id=derived_id("task", command.id),
             created_at=now,
@@ -198,9 +189,6 @@ class CommandApplier:
         queue.end_waits(self._files, self._store.unreleased)
         self._feed.publish("status")
         return _Outcome(change.message)
-
-    def _improve(self, command: Command, now: datetime) -> _Outcome:
-        return _Outcome(self._self_awake.begin(command.target, command.id, now))
 
     def _engine_try(self, command: Command, now: datetime) -> _Outcome:
         """End the back-off of an engine, or of all. Crash: saved before the command is done."""

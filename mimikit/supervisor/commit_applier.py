@@ -291,10 +291,8 @@ class CommitApplier:
         self.end_run(task.role, task.id)
 
     def end_run(self, seat: QueueName, task_id: str) -> None:
-        if seat == "worker":
-            record = self._files.load(paths.result("worker", task_id), TaskResult)
-        else:
-            record = self._files.load(paths.result("planner", task_id), PlanResult)
+        model = TaskResult if seat == "worker" else PlanResult
+        record = self._files.load(paths.result(seat, task_id), model)
         if record is not None:
             self.apply(record)
 

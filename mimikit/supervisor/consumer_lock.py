@@ -5,11 +5,10 @@ The lock is valid only while its file is at its path: a consumer that finds anot
 
 from __future__ import annotations
 
-import contextlib
 import os
 import socket
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -79,20 +78,6 @@ def _living_holder(state: State) -> LockHolder | None:
         return holder
     is_alive = ids.is_alive(holder.pid, holder.process_started, holder.boot_id)
     return holder if is_alive else None
-
-
-@contextlib.contextmanager
-def in_place_of_consumer(state: State) -> Generator[None]:
-    """Hold the consumer's lock to do its work while none is running.
-
-    Raises:
-        AlreadyRunning: one is running.
-    """
-    lock = free_lock(state)
-    try:
-        yield
-    finally:
-        lock.release()
 
 
 class StateGuard:

@@ -40,10 +40,9 @@ class LlmEvalBatch:
         """Trigger → the scheduler's event count when it was last asked."""
 
     def step(self, now: datetime) -> bool:
-        checked_at = self._checked_at
-        if not self._triggers.asks or (
-            checked_at is not None and abs(now - checked_at) < _CHECK_EVERY
-        ):
+        last = self._checked_at
+        is_early = last is not None and abs(now - last) < _CHECK_EVERY
+        if is_early or not self._triggers.asks:
             return False
         self._checked_at = now
         asking, files = self._store.runtime.asking, self._store.files
@@ -105,13 +104,12 @@ class LlmEvalBatch:
             for trigger_id, prompts in due.items()
             for path, prompt in prompts.items()
         ]
+        statements = fence("\n".join(lines), "json")
         task = Task(
             id=derived_id("task", TEMPLATE, time_text(now), *due),
             profile=PROFILE,
             title=TEMPLATE,
-            prompt=self._context.prompts.fill(
-                TEMPLATE, {"statements": fence("\n".join(lines), "json")}
-            ),
+            prompt=self._context.prompts.fill(TEMPLATE, {"statements": statements}),
             created_at=now,
             trace_id=derived_id("trace", TEMPLATE, time_text(now)),
             source_trigger_ids=list(due),

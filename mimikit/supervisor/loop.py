@@ -67,7 +67,6 @@ class Supervisor:
         retention: Retention,
         self_awake: ImprovementScheduler,
         guard: StateGuard,
-        rest: CrashRest,
         heartbeat: HeartbeatWriter | None,
         is_claimed: Callable[[QueueName, str], bool],
     ) -> None:
@@ -76,7 +75,7 @@ class Supervisor:
         self.triggers = triggers
         self.archiver, self.notifier = archiver, notifier
         self.retention = retention
-        self._rest, self._heartbeat = rest, heartbeat
+        self._heartbeat = heartbeat
         self._applier, self._teller = applier, teller
         self._clock_watch = ClockWatch(store.clock)
         self.failures: dict[str, Failure] = {}
@@ -86,7 +85,6 @@ class Supervisor:
         """When the last operation, or wait for the next pass, began. Monotonic."""
         self._operations: list[tuple[str, Operation]] = [
             ("check the state folder", guard.step),
-            ("back off after crashes", rest.step),
             ("watch the clock", self._watch_clock),
             ("end runs", applier.end_runs),
             ("apply commands", commands.step),
@@ -132,7 +130,7 @@ class Supervisor:
             if self._heartbeat is not None:
                 age_s = self.store.clock.monotonic() - self.last_tick
                 failing = [f"{name}: {one.text}" for name, one in self.failures.items()][-1:]
-                self._heartbeat.beat(now, age_s, self._rest.reason or "".join(failing) or None)
+                self._heartbeat.beat(now, age_s, "".join(failing) or None)
             worked = worked or any(again)
             if not any(again) or (stop is not None and stop.is_set()):
                 break
@@ -185,35 +183,6 @@ class Supervisor:
     def _is_backing_off(self, name: str) -> bool:
         failure = self.failures.get(name)
         return failure is not None and failure.retry_at > self.store.clock.monotonic()
-
-
-class CrashRest:
-    """After several crashes, starts no task for a while; messages are answered meanwhile."""
-
-    def __init__(self, store: Store, changed: Callable[[], None]) -> None:
-        """`changed` is called when tasks may start again."""
-        self._store, self._changed, self._until = store, changed, float("-inf")
-        self.reason: str | None = None
-        """Why no task starts now, for users."""
-
-    def note_start(self, now: datetime) -> str | None:
-        """Record a start of the consumer; returns why tasks have to wait, if they do."""
-        store = self._store
-        wait_s = recovery.back_off(list(store.runtime.starts), now).total_seconds()
-        store.save_runtime(starts=[*store.runtime.starts, now][-recovery.CRASHES :])
-        if wait_s:
-            window_min = recovery.CRASH_WINDOW.total_seconds() / 60
-            crashes = f"{recovery.CRASHES} crashes within {window_min:g} minutes"
-            self.reason = f"tasks wait for {wait_s:g} s after {crashes}; messages are answered"
-            self._until = store.clock.monotonic() + wait_s
-            store.log.write("error", "tasks_rest", seconds=wait_s)
-        return self.reason
-
-    def step(self, _now: datetime) -> bool:
-        if self.reason is not None and self._store.clock.monotonic() >= self._until:
-            self.reason = None
-            self._changed()
-        return False
 
 
 class HeartbeatWriter:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from mimikit.errors import UnsafeFile
 from mimikit.protocol import paths
@@ -23,9 +23,6 @@ from mimikit.tasks import queue
 from mimikit.tasks.retry import RunEnd, TaskEnd, after_run
 
 CHECK_EVERY_S, STRAY_AFTER_S = 2.0, 5.0
-CRASHES = 3
-CRASH_WINDOW = timedelta(minutes=5)
-BACK_OFF = timedelta(seconds=30)
 
 
 def recover(store: Store, applier: CommitApplier, now: datetime) -> None:
@@ -108,15 +105,6 @@ def last_seen(store: Store) -> datetime | None:
     """When a consumer of this folder last ran; only a killed one leaves its heartbeat."""
     health = store.files.peek(paths.HEALTH, Health)
     return health.beat_at if health else store.runtime.seen_at
-
-
-def back_off(starts: list[datetime], now: datetime) -> timedelta:
-    """How long to start no task after these unclean starts. Pure.
-
-    Messages need no back-off: a turn has only two attempts.
-    """
-    recent = [start for start in starts if abs(now - start) < CRASH_WINDOW]
-    return BACK_OFF if len(recent) >= CRASHES else timedelta()
 
 
 def _recover_running(

@@ -17,21 +17,11 @@ from mimikit.supervisor.store import Store
 from mimikit.tasks.usage import is_summed_up
 
 EVERY = timedelta(hours=20)
-CHECK_EVERY = timedelta(minutes=1)
 BATCH = 200
-_SUFFIXES = {
-    paths.RUNS: ".jsonl",
-    paths.SIDE: ".txt",
-    paths.DIFFS: ".json",
-    paths.TURN_PROMPTS: ".json",
-    paths.TURNS_DONE: ".json",
-    paths.COMMANDS_DONE: ".json",
-    "planner/done": ".json",
-    "planner/ended": ".json",
-    "worker/ended": ".json",
-    "worker/results": ".json",
-    paths.USAGE: ".jsonl",
-}
+_EXPIRING = (
+    *(paths.RUNS, paths.SIDE, paths.DIFFS, paths.TURN_PROMPTS, paths.TURNS_DONE, paths.USAGE),
+    *(paths.COMMANDS_DONE, "planner/done", "planner/ended", "worker/ended", "worker/results"),
+)
 
 
 class Retention:
@@ -40,9 +30,6 @@ class Retention:
         self._requested = threading.Event()
         self._requested.set()
         self._todo: list[str] = []
-        self._checked: dict[str, int] = {}
-        """Modification times of the folders of records when they were last checked."""
-        self._check_at: datetime | None = None
 
     def ring(self) -> None:
         """Request a pass; from any thread."""
@@ -50,9 +37,6 @@ class Retention:
 
     def step(self, now: datetime) -> bool:
         """Remove the next batch; always False, as the next tick is soon enough."""
-        if self._check_at is None or not now < self._check_at <= now + CHECK_EVERY:
-            self._check_at = now + CHECK_EVERY
-            self._quarantine()
         if not may_delete(self._store.runtime.clock_jumped_at, now):
             self._todo = []
             return False
@@ -70,14 +54,6 @@ class Retention:
             self._store.log.write("audit", "expired", path=path)
         return False
 
-    def _quarantine(self) -> None:
-        """Quarantine invalid files in folders of records that are never listed otherwise."""
-        for folder, records in paths.RECORDS.items():
-            stat = self._store.files.stat(folder)
-            if stat is not None and stat.mtime_ns != self._checked.get(folder):
-                self._store.files.names(folder, suffix=records.suffix)
-                self._checked[folder] = stat.mtime_ns
-
     def _expired(self, now: datetime) -> list[str]:
         """Paths past the retention time, and the oldest rotated logs above the size limit."""
         files, settings = self._store.files, self._store.settings.retention
@@ -85,8 +61,8 @@ class Retention:
         needed = {name.removeprefix("res-") for name in files.names(paths.INBOX)}
         needed |= {f"{run.id}.jsonl" for run in self._store.live.list()}
         expired: list[str] = []
-        for folder, suffix in _SUFFIXES.items():
-            for name, stat in files.stats(folder, suffix=suffix).items():
+        for folder in _EXPIRING:
+            for name, stat in files.stats(folder, suffix=paths.RECORDS[folder].suffix).items():
                 is_needed = folder == paths.USAGE and not is_summed_up(files, name[:10])
                 if stat.mtime_ns < limit_ns and name not in needed and not is_needed:
                     expired.append(f"{folder}/{name}")

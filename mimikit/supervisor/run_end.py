@@ -128,11 +128,7 @@ def _coalesced(
 ) -> tuple[EndIntent, TriggerState]:
     """Delay the report of a standing condition to the end of the window, if one is open."""
     now, last = result.completed_at, state.told_at
-    if (
-        task.profile == REMINDER
-        or last is None
-        or not last - REPORT_COALESCE_WINDOW < now < last + REPORT_COALESCE_WINDOW
-    ):
+    if task.profile == REMINDER or last is None or abs(now - last) >= REPORT_COALESCE_WINDOW:
         return end, state.but(told_at=now)  # or the clock was set back
     at = last if now < last else last + REPORT_COALESCE_WINDOW
     return end.but(not_before=at), state.but(told_at=at)

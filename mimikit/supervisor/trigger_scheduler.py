@@ -266,12 +266,8 @@ class TriggerScheduler:
         run, end = make_run(trigger, slot, now), TaskEnd("canceled", "upstream", 0)
         run = run.but(parent_task_id=before[-1] if before else trigger.parent_task_id)
         self._end_unrun(run, end, now, f"{failed_task}, which it waited for, did not succeed")
-        self._write_slot(
-            trigger, slot, now, state="skipped", missed=0, reason="upstream", taskId=run.id
-        )
-        registry.remove(store.files, trigger.id)
-        store.feed.publish("trigger", id=trigger.id)
-        self._forget(trigger.id)
+        self._write_skipped(trigger, SkippedSlot(slot, "upstream", 0), now, run.id)
+        self._end(trigger, now)
 
     def _end_unrun(self, run: Task, end: TaskEnd, now: datetime, error: str) -> None:
         """End a run that was not started, so that it is reported. Idempotent."""
@@ -294,10 +290,7 @@ class TriggerScheduler:
             f"now of {', '.join(names)}; resume it when that is mended"
         )
         self._end_unrun(firing.task, TaskEnd("failed", "error", 0), now, error)
-        self._write_slot(
-            trigger, firing.slot, now,
-            state="skipped", missed=0, reason="loop", taskId=firing.task.id,
-        )  # fmt: skip
+        self._write_skipped(trigger, SkippedSlot(firing.slot, "loop", 0), now, firing.task.id)
         state = state.but(paused_by="breaker", last_verdict="loop")
         registry.save_state(store.files, trigger.id, state)
         registry.save(store.files, trigger.but(enabled=False))
@@ -442,11 +435,11 @@ class TriggerScheduler:
             self.index.mark_due(trigger.id)
         store.feed.publish("trigger", id=trigger.id)
 
-    def _write_skipped(self, trigger: Trigger, skipped: SkippedSlot, now: datetime) -> None:
-        self._write_slot(
-            trigger, skipped.slot, now,
-            state=skipped.state, missed=skipped.missed, reason=skipped.reason,
-        )  # fmt: skip
+    def _write_skipped(
+        self, trigger: Trigger, skipped: SkippedSlot, now: datetime, task_id: str | None = None
+    ) -> None:
+        facts = {"state": skipped.state, "reason": skipped.reason, "taskId": task_id}
+        self._write_slot(trigger, skipped.slot, now, missed=skipped.missed, **facts)
 
     def _write_slot(
         self, trigger: Trigger, slot: str, now: datetime, *, missed: int, **facts: object

@@ -11,16 +11,17 @@ import contextlib
 import sys
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import takewhile
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias, cast
 
 from mimikit.errors import BadRecord, StorageError
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
 from mimikit.protocol.ids import is_id
 from mimikit.protocol.json import Json, dump_line
-from mimikit.protocol.models import EndStatus, FailureReason, QueueName, time_text, to_utc
+from mimikit.protocol.models import EndStatus, FailureReason, QueueName, time_text
 from mimikit.protocol.results import StatusCheckpoint, StatusEntry
 
 CHECKPOINT_EVENTS = 1000
@@ -42,21 +43,12 @@ _SCAN_BYTES = 4 * 2**20
 """How far back to scan for the slots of a trigger; twice as far for other ends and traces."""
 
 
-class TaskStatus(NamedTuple):
-    status: EndStatus
-    completed_at: datetime
-    failure_reason: FailureReason | None
-    source_trigger_id: str | None
-    trace_id: str
-    seat: QueueName
-
-
 class Ledger:
     """Appends events and indexes end states. Not thread-safe: for the supervisor's thread only."""
 
     def __init__(self, files: Files) -> None:
         self._files = files
-        self._ends: dict[str, TaskStatus] = {}
+        self._ends: dict[str, StatusEntry] = {}
         self._queued: dict[str, str] = {}
         """Task → trace, of tasks that a turn, plan or command queued and that have not ended."""
         self._sizes: dict[str, int] = {}
@@ -93,7 +85,7 @@ class Ledger:
             self._since_checkpoint += 1
         return checkpoint.schema_version
 
-    def end_of(self, task_id: str) -> TaskStatus | None:
+    def end_of(self, task_id: str) -> StatusEntry | None:
         """How a task ended; None: not yet, or unknown."""
         self._reread_last_line()
         return self._ends.get(task_id)
@@ -170,19 +162,10 @@ class Ledger:
         """Save the index and its position: the start of the last line, which is then read twice."""
         if not self._since_checkpoint:
             return
-        entries = {
-            task_id: StatusEntry(
-                id=task_id,
-                result_id=task_id,
-                retry_of=self._originals.get(task_id),
-                **end._asdict(),
-            )
-            for task_id, end in [*self._ends.items()][-_MOST_SAVED:]
-        }
         checkpoint = StatusCheckpoint(
             ledger_file=self._file,
             ledger_offset=self._offset,
-            entries=entries,
+            entries=dict([*self._ends.items()][-_MOST_SAVED:]),
             at_it=self._running_for,
             queued=self._queued,
             traces=self._sizes,
@@ -246,11 +229,13 @@ class Ledger:
             self._running_for[subject] = task_id
 
     def _index_end(self, entry: StatusEntry) -> None:
-        task_id, retry_of = entry.id, entry.retry_of
+        task_id = entry.id
         is_new = task_id not in self._ends
-        self._ends[task_id] = TaskStatus(*(getattr(entry, name) for name in TaskStatus._fields))
-        if retry_of is not None:
-            self._originals[task_id] = self._originals.get(retry_of, retry_of)
+        if entry.retry_of is not None:
+            original = self._originals.get(entry.retry_of, entry.retry_of)
+            self._originals[task_id] = original
+            entry = replace(entry, retry_of=original)
+        self._ends[task_id] = entry
         for subject in self.subjects_of(task_id)[1:] or ("",):
             ended = self._ended_for.setdefault(subject, deque())
             if is_new:
@@ -372,18 +357,16 @@ def _newest_first(
 def _entry(line: Mapping[str, object]) -> StatusEntry | None:
     """The end state in a line; None: it is not valid."""
     try:
-        return StatusEntry.model_validate(
-            {
-                "id": line["id"],
-                "status": line["status"],
-                "completed_at": to_utc(datetime.fromisoformat(str(line["at"]))),
-                "result_id": line["id"],
-                "source_trigger_id": line.get("sourceTriggerId"),
-                "failure_reason": line.get("failureReason"),
-                "trace_id": line.get("traceId") or line["id"],
-                "seat": line.get("seat") or "worker",
-                "retry_of": line.get("retryOf"),
-            }
+        return StatusEntry(
+            id=str(line["id"]),
+            status=cast("EndStatus", line["status"]),
+            completed_at=datetime.fromisoformat(str(line["at"])),
+            result_id=str(line["id"]),
+            source_trigger_id=cast("str | None", line.get("sourceTriggerId")),
+            failure_reason=cast("FailureReason | None", line.get("failureReason")),
+            trace_id=str(line.get("traceId") or line["id"]),
+            seat=cast("QueueName", line.get("seat") or "worker"),
+            retry_of=cast("str | None", line.get("retryOf")),
         )
     except (KeyError, ValueError, TypeError):
         return None

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Literal, TypeAlias
@@ -26,6 +26,11 @@ from mimikit.protocol.models import Role, Task, Usage
 from mimikit.protocol.results import RunUsage, UsageMonth, UsageSum
 
 HeldFor: TypeAlias = Literal["day", "trigger", "task"]
+_CAPS: dict[HeldFor, str] = {
+    "task": "per_task_tokens",
+    "day": "daily_tokens",
+    "trigger": "per_trigger_daily_tokens",
+}
 WITHOUT_TOKENS = frozenset({"builtin", "command"})
 """Engines that use no tokens."""
 WAITS = "budget:"
@@ -45,15 +50,6 @@ class BudgetHold:
     """When its window ends; None: never."""
 
 
-@dataclass(frozen=True, slots=True)
-class WindowSums:
-    """Tokens used in each window of a run; None: it has no such window."""
-
-    day: int
-    trigger: int | None = None
-    task: int | None = None
-
-
 def day_of(now: datetime, zone: ZoneInfo) -> date:
     return now.astimezone(zone).date()
 
@@ -65,18 +61,17 @@ def day_end(now: datetime, zone: ZoneInfo) -> datetime:
 
 
 def hold_for(
-    caps: TokenCapSettings, used: WindowSums, now: datetime, zone: ZoneInfo
+    caps: TokenCapSettings, used: Mapping[HeldFor, int | None], now: datetime, zone: ZoneInfo
 ) -> BudgetHold | None:
-    """The cap for which a run may not start now; None: it may."""
-    end = day_end(now, zone)
-    windows: tuple[tuple[HeldFor, int | None, int | None, datetime | None], ...] = (
-        ("task", caps.per_task_tokens, used.task, None),
-        ("day", caps.daily_tokens, used.day, end),
-        ("trigger", caps.per_trigger_daily_tokens, used.trigger, end),
-    )
-    for held_for, cap, tokens, until in windows:
+    """The cap for which a run may not start now; None: it may.
+
+    used: the tokens used in each window of the run; None: it has no such window.
+    """
+    for window, setting in _CAPS.items():
+        cap, tokens = getattr(caps, setting), used.get(window)
         if cap is not None and tokens is not None and tokens >= cap:
-            return BudgetHold(held_for, cap, tokens, until)
+            until = None if window == "task" else day_end(now, zone)
+            return BudgetHold(window, cap, tokens, until)
     return None
 
 
@@ -122,8 +117,7 @@ def sums_of(runs: Iterable[RunUsage]) -> list[UsageSum]:
 
 
 def total_of(usages: Iterable[Usage]) -> Usage:
-    found = list(usages)
-    return Usage(**{name: sum(getattr(one, name) for one in found) for name in Usage.model_fields})
+    return sum(usages, Usage())
 
 
 def days_with_lines(files: Files) -> list[str]:
@@ -211,8 +205,12 @@ class UsageBook:
             trigger_id = task.source_trigger_id if task else None
             by_trigger = self._by_trigger[trigger_id] if trigger_id is not None else None
             of_task = self._of_task(task, now)
-            sums = WindowSums(self._used, by_trigger, of_task)
-            hold = hold_for(self.caps, sums, now, self._zone)
+            used: dict[HeldFor, int | None] = {
+                "day": self._used,
+                "trigger": by_trigger,
+                "task": of_task,
+            }
+            hold = hold_for(self.caps, used, now, self._zone)
             if hold is not None:
                 self.held[run_id] = hold, task
                 return hold

@@ -164,7 +164,7 @@ class Client:
     def stop(self) -> None:
         """What the app does on a clean stop."""
         self.product.store.ledger.checkpoint()
-        self.product.store.save_runtime(starts=[], seen_at=self.now)
+        self.product.store.save_runtime(seen_at=self.now)
 
     def restart(self) -> None:
         """Start a new product after a clean stop; retry while the disk refuses."""

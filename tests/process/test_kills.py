@@ -172,7 +172,6 @@ class Round:
     def _revive(self, target: Target) -> None:
         world = self.world
         if target in ("consumer", "both"):
-            world.clear_crashes()
             world.start_consumer(wait=False)
         if target in ("page", "page's master", "both"):
             _dead(world.web)

@@ -342,15 +342,6 @@ class World:
         folders += tuple(f"{seat}/{part}" for seat in ("planner", "worker") for part in _ON_THE_WAY)
         return not any(self.names(folder) for folder in folders)
 
-    def clear_crashes(self) -> None:
-        """Let the next start forget the crashes before it: it would rest for 30 s after three.
-
-        Only while no consumer lives.
-        """
-        runtime = self.record("runtime.json")
-        if runtime is not None:
-            self.put("runtime.json", {**runtime, "starts": []})
-
 
 _ON_THE_WAY = ("queue", "running")
 

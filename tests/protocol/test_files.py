@@ -227,7 +227,7 @@ def test_what_is_no_record_is_put_aside_unchanged_with_the_reason_beside_it(
     files: Files, disk: MemoryDisk, data: bytes, reason: str
 ) -> None:
     events: list[tuple[str, dict[str, Any]]] = []
-    files.on_event(lambda event, facts: events.append((event, facts)))
+    files.on_event = lambda event, facts: events.append((event, facts))
     files.create("inbox/m1.json", data)
     assert files.load("inbox/m1.json", InboxItem) is None
     kept, why = names(disk, "corrupt")

@@ -14,7 +14,6 @@ from mimikit.protocol import paths
 from mimikit.protocol.files import Files
 from mimikit.protocol.watch import CriticalThread
 from mimikit.runner.consumer import end_with_threads
-from mimikit.supervisor.loop import CrashRest
 from tests.crash.driver import Client
 from tests.crash.oracle import Oracle
 from tests.support.memory_disk import MemoryDisk
@@ -114,20 +113,3 @@ def test_a_lasting_thread_that_dies_and_a_shortage_in_any_thread_end_the_process
     lasting.begin(die_of(ValueError("odd")))
     lasting.join(20)
     assert ended == ["no memory is left", "the teller thread died: ValueError('odd')"]
-
-
-def test_a_rest_after_crashes_is_told_and_ends_by_itself(client: Client) -> None:
-    store, changes = client.product.store, list[str | None]()
-    rest = CrashRest(store, lambda: changes.append(rest.reason))
-    assert rest.note_start(START) is None
-    rest.step(START)
-    store.save_runtime(starts=[START] * 3)
-    reason = "tasks wait for 30 s after 3 crashes within 5 minutes; messages are answered"
-    assert rest.note_start(START) == reason
-    client.product.clock.advance(29)
-    rest.step(START)
-    assert rest.reason == reason
-    client.product.clock.advance(1)
-    rest.step(START)
-    assert rest.reason is None
-    assert changes == [None]

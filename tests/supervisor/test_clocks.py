@@ -11,7 +11,6 @@ from mimikit.clock import JUMP, ClockWatch, SystemClock, jump_at_start
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import Question, Task
-from mimikit.supervisor import recovery
 from mimikit.supervisor.retention import BATCH
 from tests.crash.driver import Client
 from tests.crash.oracle import Oracle
@@ -148,12 +147,6 @@ def test_an_engine_is_asked_again_after_the_same_time(client: Client, hours: int
     client.product.clock.advance(5)
     client.product.tick()
     assert transcript(client.files)[-1] == ("agent", "heard limited")
-
-
-def test_start_times_in_the_future_cause_no_back_off() -> None:
-    ahead = [START + LONG] * 3
-    assert recovery.back_off(ahead, START) == timedelta()
-    assert recovery.back_off([START + timedelta(seconds=2)] * 3, START) == recovery.BACK_OFF
 
 
 @pytest.mark.parametrize("by", [LONG, -LONG])

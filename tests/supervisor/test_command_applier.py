@@ -7,8 +7,6 @@ import pytest
 from mimikit.conversation import turns
 from mimikit.engines.base import EventKind, RunSpec
 from mimikit.protocol import paths
-from mimikit.supervisor import command_applier
-from mimikit.supervisor.command_applier import MOST_AT_ONCE
 from tests.crash.driver import Client
 from tests.support.reading import loaded, result, results
 
@@ -180,19 +178,7 @@ def test_a_stop_that_a_crash_overtakes_ends_the_next_attempt(client: Client) -> 
     assert outcome(client, "o1")[0]
 
 
-def test_many_commands_are_applied_in_batches(judged: Client) -> None:
-    for number in range(3 * MOST_AT_ONCE):
-        judged.order(f"o{number:03}", "cancel", "nothing")
-    judged.product.supervisor.tick(passes=1)
-    assert len(judged.files.names(paths.COMMANDS)) == 2 * MOST_AT_ONCE
-    judged.product.supervisor.tick()
-    assert len(judged.files.names(paths.COMMANDS_DONE)) == 3 * MOST_AT_ONCE
-
-
-def test_commands_waiting_for_runs_do_not_block_later_ones(
-    judged: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(command_applier, "MOST_AT_ONCE", 2)
+def test_commands_waiting_for_runs_do_not_block_later_ones(judged: Client) -> None:
     began: list[int] = []
 
     def meanwhile(_request: RunSpec) -> None:

@@ -26,7 +26,7 @@ def texts(client: Client) -> list[str]:
 @pytest.fixture
 def reasons(client: Client) -> list[str]:
     found: list[str] = []
-    client.files.on_event(lambda _event, facts: found.append(str(facts["reason"])))
+    client.files.on_event = lambda _event, facts: found.append(str(facts["reason"]))
     return found
 
 

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import Any
-
-import pytest
 
 from mimikit.conversation import turns
 from mimikit.protocol import paths
@@ -104,25 +101,6 @@ def test_an_invalid_file_in_running_is_quarantined(files: Files) -> None:
     assert files.names("worker/running") == []
     assert files.names("corrupt", suffix="bad.json")
     assert result(files, "t1").status == "failed"
-
-
-@pytest.mark.parametrize(
-    ("ages_s", "wait_s"),
-    [
-        ([], 0),
-        ([10], 0),
-        ([10, 20], 0),
-        ([10, 20, 30], 30),
-        ([10, 20, 301], 0),
-        ([299, 299, 299], 30),
-        ([10, 20, 30, 40], 30),
-    ],
-)
-def test_a_start_waits_after_three_crashes_within_five_minutes(
-    ages_s: list[int], wait_s: int
-) -> None:
-    starts = [START - timedelta(seconds=age) for age in ages_s]
-    assert recovery.back_off(starts, START) == timedelta(seconds=wait_s)
 
 
 def test_an_ended_task_put_into_running_is_quarantined(files: Files) -> None:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mimikit.config import TokenCapSettings
-from mimikit.tasks.usage import BudgetHold, WindowSums, day_end, day_of, hold_for
+from mimikit.tasks.usage import BudgetHold, HeldFor, day_end, day_of, hold_for
 
 NOON = datetime(2026, 11, 23, 12, 0, tzinfo=UTC)
 ZONE = ZoneInfo("Europe/Berlin")
@@ -18,32 +18,34 @@ MIDNIGHT = datetime(2026, 11, 23, 23, 0, tzinfo=UTC)
 CAPS = TokenCapSettings(daily_tokens=1000, per_task_tokens=500, per_trigger_daily_tokens=200)
 
 
-def hold(used: WindowSums, caps: TokenCapSettings = CAPS) -> BudgetHold | None:
-    return hold_for(caps, used, NOON, ZONE)
+def hold(*used: int | None, caps: TokenCapSettings = CAPS) -> BudgetHold | None:
+    """Of the tokens of the day, the trigger and the task."""
+    windows: tuple[HeldFor, ...] = ("day", "trigger", "task")
+    return hold_for(caps, dict(zip(windows, used, strict=False)), NOON, ZONE)
 
 
 def test_without_a_cap_every_run_starts() -> None:
-    assert hold(WindowSums(10**9, 10**9, 10**9), TokenCapSettings()) is None
+    assert hold(10**9, 10**9, 10**9, caps=TokenCapSettings()) is None
 
 
 @pytest.mark.parametrize(
     ("below", "reached", "expected"),
     [
-        (WindowSums(999), WindowSums(1000), BudgetHold("day", 1000, 1000, MIDNIGHT)),
-        (WindowSums(0, 199), WindowSums(0, 201), BudgetHold("trigger", 200, 201, MIDNIGHT)),
-        (WindowSums(0, None, 499), WindowSums(0, None, 500), BudgetHold("task", 500, 500, None)),
+        ((999,), (1000,), BudgetHold("day", 1000, 1000, MIDNIGHT)),
+        ((0, 199), (0, 201), BudgetHold("trigger", 200, 201, MIDNIGHT)),
+        ((0, None, 499), (0, None, 500), BudgetHold("task", 500, 500, None)),
     ],
     ids=["day", "trigger", "task"],
 )
 def test_a_run_starts_while_its_window_is_below_the_cap_and_waits_from_then_on(
-    below: WindowSums, reached: WindowSums, expected: BudgetHold
+    below: tuple[int | None, ...], reached: tuple[int | None, ...], expected: BudgetHold
 ) -> None:
-    assert hold(below) is None
-    assert hold(reached) == expected
+    assert hold(*below) is None
+    assert hold(*reached) == expected
 
 
 def test_a_task_without_tokens_ends_rather_than_waits_for_the_next_day() -> None:
-    found = hold(WindowSums(1000, 200, 500))
+    found = hold(1000, 200, 500)
     assert found is not None
     assert (found.held_for, found.until) == ("task", None)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from mimikit.engines.builtin.shell_lines import SIGNS, FoldedText, without_end
 from mimikit.language.phrases import HAN
-from mimikit.language.time_vocabulary import INTRODUCED, fold, span_at
+from mimikit.language.time_vocabulary import PATTERNS, fold, span_at
 from mimikit.language.times import DayTime, SpanAhead, time_at
 
 
@@ -47,7 +47,7 @@ def read_reminder(rest: FoldedText, lead: str | None = None) -> RemindIntent | S
     if joint and joint["colon"] and when is not None:
         return _reminder(when, rest, verbatim=True)
     rest = without_end(rest, SIGNS["reminder_courtesy"])
-    for opening in INTRODUCED.finditer(rest.plain, max(0, len(rest.plain) - _TAIL)):
+    for opening in PATTERNS["introduced"].finditer(rest.plain, max(0, len(rest.plain) - _TAIL)):
         before, words = (
             rest.plain[: opening.start()],
             SIGNS["reminder_end"].sub("", rest.cut(opening.start()).raw),
