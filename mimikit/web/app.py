@@ -24,7 +24,6 @@ from mimikit.views.snapshot import StateReader
 from mimikit.web.api import conversation, engines, memory, system, tasks, triggers
 from mimikit.web.api.routing import EXTENSION, Site, Trial, current_site, error_answer
 from mimikit.web.assets import Assets, compress, page_routes
-from mimikit.web.drafts import DraftBlocks
 from mimikit.web.feed import Feed
 from mimikit.web.guard import Guard, RateLimit, RequestDenied, allowed_hosts
 from mimikit.web.markdown import render_cached
@@ -89,8 +88,7 @@ def build_web(
     clock, log, web = state.clock, state.log, state.settings.web
     log.secrets.append(token)
     files = ReadOnlyFiles(state.files)
-    completed_blocks = DraftBlocks(files).completed_by
-    reader = StateReader(files, state.settings, clock, render_cached, completed_blocks)
+    reader = StateReader(files, state.settings, clock, render_cached)
     guard = Guard(
         files,
         CurrentToken(files, token),
