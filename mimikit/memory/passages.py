@@ -20,7 +20,7 @@ from pydantic import TypeAdapter, ValidationError
 from mimikit.memory import markdown
 from mimikit.memory.terms import Cutter, terms
 from mimikit.protocol import paths
-from mimikit.protocol.models import Message
+from mimikit.protocol.models import Message, parse_day
 from mimikit.protocol.results import TaskResult
 from mimikit.protocol.triggers import PlanResult
 
@@ -153,10 +153,7 @@ def kind_of(path: str) -> Kind:
 
 def day_of(path: str) -> date | None:
     match = _DAY.search(path)
-    try:
-        return date.fromisoformat(match[1]) if match else None
-    except ValueError:
-        return None
+    return parse_day(match[1]) if match else None
 
 
 def of_file(path: str, data: bytes, zone: tzinfo) -> list[Passage]:

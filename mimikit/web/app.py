@@ -16,9 +16,9 @@ from werkzeug.exceptions import HTTPException
 from mimikit.config import asset_folder
 from mimikit.engines.setup import run_test_in_child
 from mimikit.errors import BadInput, Conflict, MimikitError, NotFound, Refused, StorageError
+from mimikit.memory.workspace_docs import Documents
 from mimikit.protocol.files import ReadOnlyFiles
 from mimikit.state import State
-from mimikit.views.documents import Documents
 from mimikit.views.memory import MemoryReader
 from mimikit.views.snapshot import StateReader
 from mimikit.web.api import conversation, engines, memory, system, tasks, triggers
