@@ -150,7 +150,7 @@ def _is_repeated(site: Site, item: InboxItem) -> bool:
         if waiting := inbox.read(site.files, item.id):
             known = waiting.text, waiting.quote or ""
         else:
-            line = sent_message(site.files, item.id, item.created_at)
+            line = sent_message(site.files, item.id)
             known = (line.get("text"), line.get("quote") or "") if line else None
     if known is None:
         return False
