@@ -339,15 +339,11 @@ def memory_report(
 ) -> MemoryReport:
     from mimikit.memory import tokens
 
-    try:
-        origin = tokens.find_ranks().origin
-    except tokens.NoRanks:
-        origin = None
     kinds = [file.kind for file in files]
     return MemoryReport(
         index=IndexReport.model_validate(status, from_attributes=True),
         files={kind: kinds.count(kind) for kind in _KINDS},
-        tokens=origin,
+        tokens=tokens.origin(),
         took_ms=took_ms,
     )
 
