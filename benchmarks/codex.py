@@ -87,7 +87,6 @@ def ours(url: str, folder: Path) -> Ours:
             cancel=CancelToken(),
             workspace=state.parent,
             scratch=scratch,
-            state=state,
             timeout_s=60,
             idle_timeout_s=60,
             model=_MODEL,

@@ -216,7 +216,7 @@ def engines_of(state: State) -> list[Engine]:
         CodexEngine(settings, state.path),
         OpencodeEngine(settings, state.path),
         *endpoint_engines(state, settings),
-        LocalEngine(settings, state.path, clock=state.clock),
+        LocalEngine(settings, clock=state.clock),
         BuiltinEngine(summarise=summarise_prompt),
         ShellEngine(settings),
     ]

@@ -168,6 +168,13 @@ class TokenCapSettings(SettingsSection):
     per_trigger_daily_tokens: Tokens | None = None
 
 
+class FileSettings(SettingsSection):
+    """Files that the user sends with messages."""
+
+    max_mb: Annotated[int, Field(ge=1)] = 500
+    """Of all of them together, in megabytes."""
+
+
 class RetentionSettings(SettingsSection):
     """When ended tasks and logs are deleted. Units: days, megabytes."""
 
@@ -214,6 +221,7 @@ class Settings(BaseSettings):
     triggers: TriggerSettings = TriggerSettings()
     budget: TokenCapSettings = TokenCapSettings()
     budgets: BudgetSettings = BudgetSettings()
+    files: FileSettings = FileSettings()
     retention: RetentionSettings = RetentionSettings()
     self_awake: SelfAwakeSettings = SelfAwakeSettings()
     notify: NotifySettings = NotifySettings()

@@ -90,6 +90,8 @@ class EndpointSettings(SettingsSection):
     """The output limit of an answer, thinking included; None: the endpoint's."""
     context_tokens: Annotated[int, Field(ge=1024)] | None = None
     """The model's context window; None is what the endpoint says."""
+    vision: bool | None = None
+    """Whether the model takes pictures; None: tried, and a refusal remembered for a day."""
     network: bool = False
     """May its Worker's shell reach the network?"""
     price: PriceSettings | None = None

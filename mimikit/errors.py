@@ -3,18 +3,51 @@
 from __future__ import annotations
 
 import errno
+from collections.abc import Mapping
+from typing import Literal, TypeAlias
+
+ErrorCode: TypeAlias = Literal[
+    "failed", "bad_input", "not_found", "conflict", "refused", "storage", "newer_state",
+    # a value of any field
+    "missing", "unknown_field", "wrong_type", "too_long", "too_short", "too_large", "too_small",
+    "not_one_of", "bad_format", "bad_id", "bad_time", "bad_zone", "bad_name", "bad_path",
+    # requests, logins, permissions
+    "bad_request", "body_too_large", "too_many", "logged_out", "bad_token", "login_link_used",
+    "no_remote_commands", "no_remote_variable", "docs_read_only", "disk_full",
+    # conflicts
+    "id_taken", "changed_meanwhile", "question_closed", "has_ended", "not_ended",
+    # triggers, settings, memory
+    "bad_when", "bad_cron", "no_future_time", "no_subject", "condition_cycle", "trigger_broken",
+    "nothing_to_change", "bad_settings", "bad_address", "bad_key", "bad_variable", "key_again",
+    "bad_note_name", "not_utf8", "files_full",
+]  # fmt: skip
+"""What an error means; the page has words for each, in its reader's language."""
+ErrorParams: TypeAlias = Mapping[str, str | int | float]
 
 
 class MimikitError(Exception):
     permanent = True
+    default_code: ErrorCode = "failed"
+
+    def __init__(
+        self,
+        message: str = "",
+        *,
+        field: str | None = None,
+        code: ErrorCode | None = None,
+        params: ErrorParams | None = None,
+    ) -> None:
+        """`field`: of the input. `params`: what the page's words for the code have to fill in."""
+        super().__init__(message)
+        self.field = field
+        self.code: ErrorCode = code or self.default_code
+        self.params: ErrorParams = params or {}
 
 
 class BadInput(MimikitError):
     """The caller's input cannot be used: 4xx over HTTP, exit code 2 in a terminal."""
 
-    def __init__(self, message: str, *, field: str | None = None) -> None:
-        super().__init__(message)
-        self.field = field
+    default_code = "bad_input"
 
 
 class BadRecord(BadInput):
@@ -24,19 +57,26 @@ class BadRecord(BadInput):
 class NotFound(BadInput):
     """The thing named does not exist."""
 
+    default_code = "not_found"
+
 
 class Conflict(BadInput):
     """The thing changed meanwhile, or its id is taken."""
 
+    default_code = "conflict"
+
 
 class Refused(MimikitError):
     """A rule of security or permission says no."""
+
+    default_code = "refused"
 
 
 class StorageError(MimikitError):
     """The disk failed (full, read-only, I/O error); its contents are unchanged."""
 
     permanent = False
+    default_code = "storage"
 
 
 class UnsafeFile(StorageError):
@@ -52,9 +92,13 @@ class AlreadyRunning(MimikitError):
 class BadSettings(MimikitError):
     """The settings cannot be used."""
 
+    default_code = "bad_settings"
+
 
 class NewerState(MimikitError):
     """The state folder was written by a newer mimikit; this one must not write to it."""
+
+    default_code = "newer_state"
 
 
 class EngineError(MimikitError):

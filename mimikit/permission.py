@@ -74,9 +74,9 @@ def is_confirmed(engine: str, options: Sequence[str], answer: str, *, by_user: b
 def check_profile(profile: str, known: Iterable[str]) -> None:
     if profile not in (names := list(known)):
         more = ": a reminder needs a time, make a trigger of it" * (profile == "reminder")
-        raise BadInput(
-            f"profile: expected one of {', '.join(names)}; got {profile!r}{more}", field="profile"
-        )
+        allowed = ", ".join(names)
+        message = f"profile: expected one of {allowed}; got {profile!r}{more}"
+        raise BadInput(message, field="profile", code="not_one_of", params={"allowed": allowed})
 
 
 def command_refusal(
@@ -110,7 +110,8 @@ def command_refusal(
 def check_http_profile(profile: str, *, is_local: bool, allow_commands: bool) -> None:
     if profile == "command" and not is_local and not allow_commands:
         raise Refused(
-            "commands are not taken from other machines; set web.allow_commands to allow them"
+            "commands are not taken from other machines; set web.allow_commands to allow them",
+            code="no_remote_commands",
         )
 
 
@@ -126,7 +127,8 @@ def check_command_edit(profile: str, changed: Iterable[str], *, remote: bool) ->
     profile: the one after the change.
     """
     if remote and profile == "command" and not _CONTENT_FIELDS.isdisjoint(changed):
-        raise Refused("commands cannot be changed from other machines")
+        message = "commands cannot be changed from other machines"
+        raise Refused(message, code="no_remote_commands")
 
 
 def edited_origin(origin: OriginT, by: OriginT, changed: Iterable[str]) -> OriginT:

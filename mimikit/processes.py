@@ -120,12 +120,13 @@ class ConsumerProcess:
 
     def run(self, say: Callable[[str], None] = lambda _line: None) -> int:
         """Recover and run until stopped; returns the exit code. `say` prints to the terminal."""
-        from mimikit.engines.process_marks import kill_orphans, state_id
+        from mimikit.engines.process_marks import kill_orphans, mark_environment, state_id
         from mimikit.roles.scratch import sweep_scratch
         from mimikit.runner.consumer import end_with_threads
 
         end_with_threads(self._crash)
         state, store, core = self.state, self.store, self.core
+        mark_environment(state.path)
         if ended := kill_orphans(state_id(state.path)):
             state.log.write("audit", "leftovers_ended", pids=ended)
         sweep_scratch(state.path)

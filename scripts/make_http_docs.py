@@ -65,6 +65,7 @@ ASKED: dict[str, tuple[str, dict[str, Any] | None]] = {
     "POST /api/logout": ("/api/logout", None),
     "GET /api/messages": ("/api/messages?limit=1", None),
     "POST /api/input": ("/api/input", {"id": "msg-7", "text": "hi"}),
+    "POST /api/files": ("/api/files?name=notes.txt", None),
     "POST /api/answer": (
         "/api/answer",
         {"id": "msg-8", "questionId": "q-1", "text": "the small one"},
@@ -150,9 +151,13 @@ curl -H "Authorization: Bearer $(mimikit token)" -H "Content-Type: application/j
 
 - Every route but `POST /api/login` and `GET /healthz` needs the token as above, or the `key` that a
   login answered as the header `X-Mimikit-Session`.
-- Bodies are JSON with `Content-Type: application/json`; a key that is not known is an error.
-- What goes wrong is answered as `{"error": {"message": …, "field": …}}` with a status of 4xx or
-  5xx; `message` says what was expected, what came, and what to do.
+- Bodies are JSON with `Content-Type: application/json`; a key that is not known is an error. Only
+  the body of `POST /api/files` is the file itself, as `application/octet-stream`.
+- What goes wrong is answered as `{"error": {"code": …, "field": …, "params": …, "message": …}}`
+  with a status of 4xx or 5xx. `code` says what kind of error it is ([ErrorDetail](#errordetail)
+  lists them), `field` which value of the request is wrong, if one is, `params` what a sentence
+  about it has to name (`max`, `min`, `allowed`, `seconds`), and `message` in English what was
+  expected, what came, and what to do.
 - Times are UTC, `2026-03-01T12:00:00.000Z`. Every key of an answer is always there.
 - A command (cancel, retry, everything that changes a trigger) is answered with 200 and its outcome
   if that comes within two seconds, else with 202 and the command's id: it is kept and carried out.
@@ -264,7 +269,9 @@ def answered(method: str, path: str) -> tuple[str, int, Any]:
         files.remove(paths.HEALTH)  # nobody is there to carry out a command
     headers = {"Authorization": f"Bearer {TOKEN}", "Host": "127.0.0.1:8787"}
     sent: dict[str, Any] = {"json": body} if body is not None else {}
-    if method != "GET" and body is None:
+    if path == "/api/files":
+        headers["Content-Type"], sent["data"] = "application/octet-stream", b"Milk, bread"
+    elif method != "GET" and body is None:
         headers["Content-Type"] = "application/json"
     response = client.open(address, method=method, headers=headers, **sent)
     data = json.loads(response.get_data()) if response.mimetype == "application/json" else None
@@ -323,7 +330,7 @@ def _route(method: str, path: str, operation: dict[str, Any], schemas: Any) -> I
         schema = response.get("content", {}).get("application/json", {}).get("schema")
         if status != "default" and schema:
             yield f"Answer {status}: {_type(schema)}\n"
-    if path not in ("/api/events", "/api/openapi.json"):
+    if path not in ("/api/events", "/api/openapi.json", "/api/files/{file_id}"):
         yield from _example(method, path)
 
 

@@ -7,8 +7,9 @@ import math
 import sys
 import threading
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
+from typing import BinaryIO
 
 import click
 
@@ -36,15 +37,24 @@ Ctrl-D or /quit: leave. Everything goes on without you."""
 @click.command(cls=LeafCommand)
 @click.argument("text", required=False)
 @click.option("--wait", is_flag=True, help="Also wait for the tasks that the reply starts.")
+@click.option(
+    "--file",
+    "files",
+    multiple=True,
+    type=click.File("rb"),
+    help="Send this file or picture with TEXT; may be repeated.",
+)
 @pass_cli_and_json
-def chat(cli: CliContext, text: str | None, wait: bool, as_json: bool) -> None:
+def chat(
+    cli: CliContext, text: str | None, wait: bool, files: tuple[BinaryIO, ...], as_json: bool
+) -> None:
     """Send TEXT and print the reply as it comes; `-` reads it from the input.
 
     Without TEXT this is a conversation: Ctrl-D leaves it, /help says more. While a question is
     open, the number of an option answers it.
     """
-    if text is None and (wait or as_json):
-        raise click.UsageError("expected TEXT with --wait or --json, got none")
+    if text is None and (wait or as_json or files):
+        raise click.UsageError("expected TEXT with --wait, --file or --json, got none")
     state = cli.open()
     with client.StateWatch(state, _WATCHED) as watcher:
         session = ChatSession(state, watcher, quiet=as_json)
@@ -52,7 +62,7 @@ def chat(cli: CliContext, text: str | None, wait: bool, as_json: bool) -> None:
             session.converse()
         else:
             message = sys.stdin.read() if text == "-" else text
-            session.send(message, wait=wait, as_json=as_json)
+            session.send(message, files, wait=wait, as_json=as_json)
 
 
 class ChatSession:
@@ -128,8 +138,8 @@ class ChatSession:
 
     # ---- one message
 
-    def send(self, text: str, *, wait: bool, as_json: bool) -> None:
-        item = self._client.send(text)
+    def send(self, text: str, files: Sequence[BinaryIO], *, wait: bool, as_json: bool) -> None:
+        item = self._client.send(text, files)
         try:
             messages = self._await_reply(item.id)
             replies = [message for message in messages if item.id in message.in_reply_to]

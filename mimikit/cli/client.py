@@ -5,12 +5,12 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
-from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple, Self, TypeAlias
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, BinaryIO, NamedTuple, Self, TypeAlias
 
 from mimikit.cli import render, terminal
 from mimikit.config import system_zone
-from mimikit.conversation import history, inbox, turn_prompts
+from mimikit.conversation import attachments, history, inbox, turn_prompts
 from mimikit.errors import AlreadyRunning, BadInput, MimikitError, NotFound
 from mimikit.log import read_changes
 from mimikit.protocol import paths
@@ -261,11 +261,11 @@ class ConversationClient:
         known = history.page(self._files, limit=self._PAGE)
         self._known = {message.id for message in known.messages}
 
-    def send(self, text: str) -> InboxItem:
+    def send(self, text: str, files: Sequence[BinaryIO] = ()) -> InboxItem:
         """Store a message in the inbox; the number of an option answers the open question.
 
         Raises:
-            BadInput: it is empty or too long.
+            BadInput: it or a file is empty or too long.
         """
         if not text.strip():
             raise BadInput("expected a message, got only blanks")
@@ -275,7 +275,11 @@ class ConversationClient:
                 f"expected a message of at most {MAX_TEXT} characters, got {len(text)}; "
                 "put the rest into a file and name it"
             )
-        now = self._state.clock.now()
+        ids: list[str] = []
+        now, limits = self._state.clock.now(), self._state.settings.files
+        for file in files:
+            data = file.read(attachments.MAX_FILE_BYTES + 1)
+            ids.append(attachments.keep(self._files, data, file.name, limits).id)
         question = self.question()
         chosen = option_of(question, text)
         item = InboxItem(
@@ -286,6 +290,7 @@ class ConversationClient:
             question_id=question.question_id if question and chosen is not None else None,
             timezone=self._state.settings.timezone or system_zone(),
             locale=locale_tag(),
+            files=attachments.named(self._files, ids),
         )
         inbox.put(self._files, item)
         return item

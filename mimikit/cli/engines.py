@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -92,12 +93,13 @@ def add(
     facts |= setup.key_facts(name, base_url, key, key_env, known)
     facts |= _price(more.pop("price_in"), more.pop("price_out"))
     facts |= {fact: value for fact, value in more.items() if value is not None}
-    trial = setup.EndpointTrial(name, facts, key, state.path)
-    chosen, *others = models or [_chosen_model(trial, known.model if known else None, interactive)]
+    trial = setup.EndpointTrial(name=name, facts=facts, key=key)
+    usual = known.model if known else None
+    chosen, *others = models or [_chosen_model(trial, state.path, usual, interactive)]
     facts["model"] = trial.facts["model"] = chosen
     setup.with_endpoint(setup.settings_text(state.files), name, facts)  # raises what is wrong
     if not no_test:
-        _show_test(trial.turn())
+        _show_test(trial.turn(state.path))
     if key is not None:
         state.files.write(f"{paths.SECRETS}/{facts['api_key_file']}", f"{key}\n".encode())
     client.change_settings(state, "engine_set", name, dict(facts))
@@ -180,9 +182,9 @@ def test(cli: CliContext, name: str) -> None:
     state = cli.open_writable()
     settings = _endpoint(state.settings, name)
     facts = settings.model_dump(exclude_none=True)
-    trial = setup.EndpointTrial(name, facts, None, state.path)
-    terminal.out(f"Models: {_model_list(trial.models())}")
-    _show_test(trial.turn())
+    trial = setup.EndpointTrial(name=name, facts=facts)
+    terminal.out(f"Models: {_model_list(trial.models(state.path))}")
+    _show_test(trial.turn(state.path))
 
 
 @engine.command()
@@ -268,10 +270,12 @@ def _key_to_store(
     return setup.checked_key(key)
 
 
-def _chosen_model(trial: setup.EndpointTrial, known: str | None, interactive: bool) -> str:
+def _chosen_model(
+    trial: setup.EndpointTrial, state: Path, known: str | None, interactive: bool
+) -> str:
     if known and not interactive:
         return known
-    listed = trial.models()
+    listed = trial.models(state)
     if not interactive:
         raise BadInput(f"expected --model, got none; it has {_model_list(listed)}")
     terminal.out(f"Models: {_model_list(listed)}")

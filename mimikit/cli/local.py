@@ -71,7 +71,7 @@ def _fetch(wanted: ModelWeights) -> None:
 def status(cli: CliContext, as_json: bool) -> None:
     """Show which weights are there, and whether the small model can be used."""
     place, _ = cli.folders()
-    folder, local_engine = weights.folder_of_user(), LocalEngine(config.load(place), place)
+    folder, local_engine = weights.folder_of_user(), LocalEngine(config.load(place))
     reason = local_engine.unavailable()
     present = [one for one in weights.KNOWN if weights.is_whole(one, folder)]
     title = None if reason else local_engine.title()

@@ -248,7 +248,7 @@ class TimingOptions:
         """The fields of the trigger; BadInput for an invalid value."""
         result = TriggerFields()
         zone = self.zone() if self.clock else None
-        here = requests.time_zone(zone) if zone else state.settings.zone
+        here = schedule.time_zone(zone) if zone else state.settings.zone
         if self.at is not None:
             with errors_for("--at"):
                 result["schedule"] = requests.schedule_of(self.at, now=now, zone=here)
@@ -287,7 +287,7 @@ class TimingOptions:
 
     def zone(self) -> str | None:
         with errors_for("--tz"):
-            return requests.time_zone(self.tz).key if self.tz is not None else None
+            return schedule.time_zone(self.tz).key if self.tz is not None else None
 
 
 def _expected(text: str) -> click.UsageError:

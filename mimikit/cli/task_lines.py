@@ -286,6 +286,7 @@ def _trigger_facts(trigger: TriggerView, context: RenderContext) -> list[Fact]:
         ("runs", str(trigger.fire_count)),
         ("notify", trigger.told["en"]),
         ("failing", f"the last {failures} failed{alike}" if failures else None),
+        ("last runs", ", ".join(run.state for run in trigger.recent)),
         ("last task", trigger.last_task_id),
         ("blocked by", trigger.blocked_by),
     ]

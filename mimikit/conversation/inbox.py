@@ -253,7 +253,8 @@ class InboxIndex:
         """The user's inputs that match, oldest first; and whether there are more to check."""
         new = [item for item in self._oldest_first() if item.id not in self._picked]
         for item in new[:MOST_AT_ONCE]:
-            self._picked[item.id] = item.kind == "user_input" and is_wanted(item.text)
+            is_plain = item.kind == "user_input" and not item.files
+            self._picked[item.id] = is_plain and is_wanted(item.text)
         found = [item for item in self._oldest_first() if self._picked.get(item.id)]
         return found, len(new) > MOST_AT_ONCE
 

@@ -19,6 +19,7 @@ from mimikit.protocol.models import (
     EndStatus,
     EngineProblem,
     FailureReason,
+    FileRef,
     Hit,
     InboxItem,
     Message,
@@ -164,6 +165,21 @@ class TaskLine:
         return [words for words in (self.words, self.next, self.last, self.waits) if words]
 
 
+UNSEEN_PICTURES = "The pictures are not attached, as you take none: say that you cannot see them."
+"""Added to the prompt of a model that takes no pictures."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attachment:
+    """A file of the user, as a prompt shows it."""
+
+    ref: FileRef
+    text: str = ""
+    """The beginning of a text."""
+    picture: str = ""
+    """Data URL of a picture; empty: it is not shown."""
+
+
 @dataclass(frozen=True, slots=True)
 class TurnInput:
     """The input of a run in structured form; engines with a model get it as the prompt."""
@@ -178,6 +194,7 @@ class TurnInput:
     """The long-term part of `memory.md`, as far as it fits."""
     memory: tuple[Hit, ...] = ()
     tasks: tuple[TaskLine, ...] = ()
+    attachments: tuple[Attachment, ...] = ()
     question: Question | None = None
     task: Task | None = None
     upstream: tuple[TaskResult, ...] = ()
@@ -187,6 +204,11 @@ class TurnInput:
     """Tasks by a scope of `list_tasks`."""
     note: str = ""
     """From code, about the last attempt at this turn."""
+
+    @property
+    def pictures(self) -> list[Attachment]:
+        """Those to be shown to the model."""
+        return [file for file in self.attachments if file.picture]
 
 
 def _nothing(*_facts: object) -> None: ...
@@ -224,8 +246,6 @@ class RunSpec:
     workspace: Path
     scratch: Path
     """The run's temporary folder, outside the workspace."""
-    state: Path
-    """The state folder, hidden from agents."""
     timeout_s: float
     idle_timeout_s: float
     model: str | None = None
@@ -306,13 +326,21 @@ class Failed(_RunEnd):
 Outcome: TypeAlias = Done | Failed | Canceled
 
 
-def stop_outcome(reason: str, text: str = "") -> Outcome:
-    """The outcome of a canceled run, by the reason of its `CancelToken`."""
+def stop_outcome(reason: str, text: str = "", limit: float = 0) -> Outcome:
+    """The outcome of a run that was ended; `limit`: the seconds or bytes that were too few.
+
+    `reason`: of its `CancelToken`, `idle` (trouble of the engine) or `flood`.
+    """
     match reason:
         case "canceled":
             return Canceled(text)
         case "timeout":
-            return Failed("timeout", "ended: not done in time", text)
+            within = f"within {limit:g} s" if limit else "in time"
+            return Failed("timeout", f"ended: not done {within}", text)
+        case "idle":
+            return Failed.unavailable("broken", f"ended: silent for {limit:g} s", text=text)
+        case "flood":
+            return Failed("error", f"ended: it printed more than {limit:.0f} bytes", text)
         case "budget":
             return Failed("budget", "ended: its task has no tokens left", text)
         case _:

@@ -13,6 +13,7 @@ import os
 import re
 import selectors
 import signal
+import socket
 import subprocess
 import threading
 import time
@@ -21,8 +22,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Literal, TypeAlias
 
-from mimikit.engines.base import CancelToken, Failed, Outcome, stop_outcome
-from mimikit.engines.process_marks import MARK, mark
+from mimikit.engines.base import CancelToken, Outcome, stop_outcome
+from mimikit.engines.process_marks import MARK
 from mimikit.errors import EngineError, ProgramLost, shortage_of
 
 Stream: TypeAlias = Literal["stdout", "stderr"]
@@ -31,7 +32,7 @@ Tick: TypeAlias = Callable[[], float]
 
 OUTPUT_FACTOR = 10
 """A program may print so many times `output_bytes` before it is ended."""
-_PASSED_VARIABLES = ("PATH", "HOME", "LANG", "TERM", "TZ", "USER", "SHELL", "TMPDIR")
+_PASSED_VARIABLES = ("PATH", "HOME", "LANG", "TERM", "TZ", "USER", "SHELL", "TMPDIR", MARK)
 _NETWORK_VARIABLES = (
     *("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "SSL_CERT_FILE", "SSL_CERT_DIR"),
     *("http_proxy", "https_proxy", "all_proxy", "no_proxy"),
@@ -71,7 +72,6 @@ class Program:
     argv: Sequence[str]
     cwd: Path
     env: Mapping[str, str]
-    mark: str
     timeout_s: float
     idle_timeout_s: float | None = None
     kill_after_s: float = 5
@@ -110,7 +110,7 @@ def is_secret(name: str) -> bool:
 
 def owners_environment(keys: Iterable[str], more: Mapping[str, str]) -> dict[str, str]:
     """This process's environment without `keys` and MIMIKIT_*, for the owner's commands."""
-    hidden = {*keys, *(name for name in os.environ if name.startswith("MIMIKIT_"))}
+    hidden = {*keys, *(name for name in os.environ if name.startswith("MIMIKIT_"))} - {MARK}
     return {name: value for name, value in os.environ.items() if name not in hidden} | dict(more)
 
 
@@ -146,19 +146,17 @@ def output(
     cwd: Path = Path("/"),
     env: Mapping[str, str] | None = None,
     timeout_s: float = 20,
-    state: Path | None = None,
     cancel: CancelToken | None = None,
 ) -> tuple[int | None, str, str]:
-    """Exit code, stdout and stderr of a program that belongs to no task; `state`: it is ours.
+    """Exit code, stdout and stderr of a program that belongs to no task.
 
     The exit code is None after a timeout, 127 if the program cannot start.
     """
     parts: dict[Stream, list[bytes]] = {"stdout": [], "stderr": []}
-    program = Program(argv, cwd, env or environment(), mark(state, "probe"), timeout_s)
+    program = Program(argv, cwd, env or environment(), timeout_s)
+    cancel = cancel or CancelToken()
     try:
-        ended = run(
-            program, lambda stream, data: parts[stream].append(data), cancel or CancelToken()
-        )
+        ended = run(program, lambda stream, data: parts[stream].append(data), cancel)
     except (EngineError, ProgramLost) as error:
         return None if isinstance(error, ProgramLost) or shortage_of(error) else 127, "", str(error)
     stdout, stderr = (b"".join(data).decode(errors="replace") for data in parts.values())
@@ -169,21 +167,8 @@ def stopped_outcome(ended: ProgramOutcome, program: Program, text: str = "") -> 
     """The outcome of a program that we ended; None if it ended by itself."""
     if ended.stopped is None:
         return None
-    if ended.stopped in ("canceled", "killed"):
-        return stop_outcome(ended.stopped, text)
-    if ended.stopped == "flood":
-        message = f"ended: it printed more than {program.output_bytes} bytes"
-        return Failed("error", message, text)
-    silent = ended.stopped == "idle"
-    limit_s = program.idle_timeout_s if silent else program.timeout_s
-    return timeout_outcome(limit_s or 0.0, text, silent=silent)
-
-
-def timeout_outcome(limit_s: float, text: str = "", *, silent: bool = False) -> Outcome:
-    """After a deadline; `silent`: after an idle timeout, which is trouble of the engine."""
-    if silent:
-        return Failed.unavailable("broken", f"ended: silent for {limit_s:g} s", text=text)
-    return Failed("timeout", f"ended: not done within {limit_s:g} s", text)
+    limits = {"idle": program.idle_timeout_s or 0, "flood": program.output_bytes}
+    return stop_outcome(ended.stopped, text, limits.get(ended.stopped, program.timeout_s))
 
 
 def signal_name(exit_code: int) -> str:
@@ -191,28 +176,6 @@ def signal_name(exit_code: int) -> str:
         return signal.Signals(-exit_code).name
     except ValueError:
         return f"signal {-exit_code}"
-
-
-class _Waker:
-    """A pipe that wakes a selector from another thread."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._open = True
-        self.reader, self._writer = os.pipe()
-        os.set_blocking(self._writer, False)
-
-    def wake(self) -> None:
-        with self._lock:
-            if self._open:
-                with contextlib.suppress(BlockingIOError):
-                    os.write(self._writer, b"!")
-
-    def close(self) -> None:
-        with self._lock:
-            self._open = False
-            os.close(self.reader)
-            os.close(self._writer)
 
 
 @dataclass
@@ -232,22 +195,16 @@ class _Run:
         with contextlib.ExitStack() as stack:
             try:
                 self._selector = stack.enter_context(selectors.DefaultSelector())
-                self._waker = _Waker()
+                self._waker, self._alarm = map(stack.enter_context, socket.socketpair())
             except OSError as error:
                 raise EngineError(f"no program can be started: {error.strerror}") from error
-            stack.callback(self._waker.close)
-            self._selector.register(self._waker.reader, selectors.EVENT_READ, self._on_wake)
+            self._alarm.setblocking(False)
+            self._selector.register(self._waker, selectors.EVENT_READ, self._on_wake)
             self._unwritten = memoryview(program.stdin)
             self._idle_s = math.inf if program.idle_timeout_s is None else program.idle_timeout_s
             earlier, self.cancel.has_begun = self.cancel.has_begun, True
             try:
-                self._child = start(
-                    program.argv,
-                    cwd=program.cwd,
-                    env=program.env,
-                    mark=program.mark,
-                    stdin=bool(program.stdin) or program.feed is not None,
-                )
+                self._child = _start(program)
             except EngineError:
                 self.cancel.has_begun = earlier
                 raise
@@ -279,21 +236,21 @@ class _Run:
                 write = functools.partial(self._write, stdin)
                 self._selector.register(stdin, selectors.EVENT_WRITE, write)
             if (feed := self.program.feed) is not None:
-                feed.attach(self._waker.wake)
-                self._waker.wake()  # input may be queued already
+                feed.attach(self._wake)
+                self._wake()  # input may be queued already
         try:
             handle = os.pidfd_open(self._child.pid)
         except (OSError, AttributeError):  # no pidfd here (macOS): a thread waits for it
 
             def wait() -> None:
                 self._child.wait()
-                self._waker.wake()
+                self._wake()
 
             threading.Thread(target=wait, daemon=True).start()
         else:
             stack.callback(os.close, handle)
             self._selector.register(handle, selectors.EVENT_READ, self._on_exit)
-        self.cancel.on_cancel(lambda _reason: self._waker.wake())
+        self.cancel.on_cancel(lambda _reason: self._wake())
 
     def _loop(self) -> None:
         """Handle events until the child has exited, or ignores SIGTERM for too long."""
@@ -386,8 +343,13 @@ class _Run:
             self._selector.register(stdin, selectors.EVENT_WRITE, write)
         self._unwritten = memoryview(bytes(self._unwritten) + more)
 
+    def _wake(self) -> None:
+        """Called by other threads, also after the end."""
+        with contextlib.suppress(OSError):
+            self._alarm.send(b"!")
+
     def _on_wake(self) -> None:
-        os.read(self._waker.reader, 1024)
+        self._waker.recv(1024)
         self._feed()
         if self._child.returncode is not None:
             self._exited = True
@@ -401,16 +363,15 @@ def _close(stdin: IO[bytes]) -> None:
         stdin.close()
 
 
-def start(
-    argv: Sequence[str], *, cwd: Path, env: Mapping[str, str], mark: str, stdin: bool = False
-) -> subprocess.Popen[bytes]:
-    """Start a program in its own session, with the mark in its environment. Raises EngineError."""
+def _start(program: Program) -> subprocess.Popen[bytes]:
+    """Start a program in its own session. Raises EngineError."""
+    cwd, has_input = program.cwd, bool(program.stdin) or program.feed is not None
     try:
         return subprocess.Popen(
-            list(argv),
+            program.argv,
             cwd=cwd,
-            env={**env, MARK: mark},
-            stdin=subprocess.PIPE if stdin else subprocess.DEVNULL,
+            env=program.env,
+            stdin=subprocess.PIPE if has_input else subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             bufsize=0,
@@ -420,7 +381,7 @@ def start(
         if not shortage_of(error) and not cwd.is_dir():
             raise EngineError(f"expected a folder to work in, got none at {cwd}; make it") from None
         reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
-        raise EngineError(f"{argv[0]} cannot be started: {reason}") from error
+        raise EngineError(f"{program.argv[0]} cannot be started: {reason}") from error
 
 
 def _descendants(pid: int) -> list[int]:

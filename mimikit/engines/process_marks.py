@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import itertools
 import os
 import signal
 import time
@@ -19,7 +18,6 @@ from mimikit.protocol import ids
 MARK = "MIMIKIT_RUN"
 _PROC = Path("/proc")
 _TERM_S, _KILL_S, _POLL_S = 2.0, 5.0, 0.05
-_count = itertools.count(1)
 
 
 def state_id(state: Path) -> str:
@@ -32,15 +30,14 @@ def scratch_prefix(state: Path) -> str:
     return f"mimikit-run-{state_id(state)}-"
 
 
-def mark(state: Path | None, run_id: str) -> str:
-    """Unique: `state:run:pid.started:count`."""
-    owner = f"{os.getpid()}.{ids.own_start_time()}"
-    return f"{state_id(state) if state else ''}:{run_id}:{owner}:{next(_count)}"
+def mark_environment(state: Path) -> None:
+    """From now on children of this process inherit `state:pid.started`."""
+    os.environ[MARK] = f"{state_id(state)}:{os.getpid()}.{ids.own_start_time()}"
 
 
 def is_orphan(mark: str, state_id: str) -> bool:
-    state, _, rest = mark.partition(":")
-    pid, _, started = rest.rpartition(":")[0].rpartition(":")[2].partition(".")
+    state, _, owner = mark.partition(":")
+    pid, _, started = owner.partition(".")
     return state == state_id and pid.isdecimal() and ids.start_time(int(pid)) != started
 
 

@@ -130,14 +130,17 @@ def default_facts(base_url: str) -> Facts:
 def check_seat(seat: str | None) -> None:
     """Raises BadInput."""
     if seat is not None and seat not in SEATS:
-        raise BadInput(f"expected one of {', '.join(SEATS)}; got {seat[:40]!r}", field="seat")
+        allowed = ", ".join(SEATS)
+        message = f"expected one of {allowed}; got {seat[:40]!r}"
+        raise BadInput(message, field="seat", code="not_one_of", params={"allowed": allowed})
 
 
 def checked_name(name: str) -> str:
     """Raises BadInput."""
     if not config.is_valid_endpoint_name(name):
-        message = "expected a free name of lower-case letters, digits, - and _, at most 32"
-        raise BadInput(f"{message}, that begins with a letter; got {name[:40]!r}", field="name")
+        expected = "expected a free name of lower-case letters, digits, - and _, at most 32"
+        message = f"{expected}, that begins with a letter; got {name[:40]!r}"
+        raise BadInput(message, field="name", code="bad_name")
     return name
 
 
@@ -158,7 +161,7 @@ def checked_key(text: str) -> str:
     key = text.strip()
     if not key or not key.isascii() or not key.isprintable() or " " in key:
         message = "expected a key of visible ASCII characters in one line, got something else"
-        raise BadInput(message, field="key")
+        raise BadInput(message, field="key", code="bad_key")
     return key
 
 
@@ -178,7 +181,8 @@ def key_facts(
     stored = known.model_dump(include={"api_key_env", "api_key_file"}) if known else {}
     facts: Facts = {fact: value for fact, value in stored.items() if value is not None}
     if facts and known and known.base_url != base_url.rstrip("/"):
-        raise BadInput("expected the key again, as the address is another one", field="key")
+        message = "expected the key again, as the address is another one"
+        raise BadInput(message, field="key", code="key_again")
     return facts
 
 
@@ -206,7 +210,7 @@ def _edited(text: str, change: Callable[[TomlTable], None]) -> str:
     try:
         config.parsed(new, Path(paths.CONFIG))
     except BadSettings as error:
-        raise BadInput(str(error)) from None
+        raise BadInput(str(error), code=error.code) from None
     return new
 
 
@@ -236,43 +240,40 @@ class EndpointTest:
     took_s: float
 
 
-class EndpointTrial:
-    def __init__(
-        self, name: str, facts: Mapping[str, EndpointFact], key: str | None, state: Path
-    ) -> None:
-        """`key`: a new one; None: as `facts` say."""
-        self.name, self.facts, self._key, self._state = name, dict(facts), key, state
+class EndpointTrial(BaseModel):
+    name: str
+    facts: Facts
+    key: str | None = None
+    """A new one; None: as `facts` say."""
 
-    def models(self) -> list[str]:
+    def models(self, state: Path) -> list[str]:
         """Raises BadInput."""
-        with self._connected() as (_, client):
+        with self._connected(state) as (_, client):
             return [str(model["id"]) for model in client.models()]
 
-    def turn(self) -> EndpointTest:
+    def turn(self, state: Path) -> EndpointTest:
         """A short turn with a tool call. Raises BadInput."""
         from mimikit.engines.openai.answer import SPENT_ON_THOUGHTS, AnswerReader
         from mimikit.engines.openai.dialogue import ModelDialogue
         from mimikit.engines.openai.profile import api_of
 
         began = time.monotonic()
-        with self._connected() as (settings, client):
+        with self._connected(state) as (settings, client):
             api = api_of(settings, client)
-            prompt, tool = (
-                "Call the tool `say` with the word hello.",
-                tool_spec("say", _SayArguments),
-            )
+            prompt = "Call the tool `say` with the word hello."
+            tool = tool_spec("say", _SayArguments)
             dialogue = ModelDialogue("This is a connection test.", prompt, [tool])
             reader = partial(AnswerReader, lambda _text: None, set[str]())
             answer = dialogue.ask(client, api, settings, reader)
             if not answer.text and not answer.calls:
                 is_spent = answer.is_spent_on_thoughts
                 message = f"its thinking {SPENT_ON_THOUGHTS}" if is_spent else "it gave no text"
-                raise BadInput(message, field="model")
+                raise BadInput(message, field="model", params={"trouble": "broken"})
         text = answer.text or ", ".join(call.name for call in answer.calls)
         return EndpointTest(api, text, bool(answer.calls), time.monotonic() - began)
 
     @contextlib.contextmanager
-    def _connected(self) -> Generator[tuple[EndpointSettings, EndpointClient]]:
+    def _connected(self, state: Path) -> Generator[tuple[EndpointSettings, EndpointClient]]:
         from mimikit.engines.openai import endpoint, profile
         from mimikit.engines.openai.failure import EndpointError
 
@@ -281,20 +282,21 @@ class EndpointTrial:
         except ValidationError as error:
             raise bad_record(error) from None
         try:
-            key = self._key or profile.key_of(self.name, settings, self._state)
+            key = self.key or profile.key_of(self.name, settings, state)
             now = SystemClock().now
             with endpoint.EndpointClient(settings, key, idle_s=_IDLE_TIMEOUT_S, now=now) as client:
                 yield settings, client
         except EndpointError as error:
             field, _ = _REMEDIES.get(error.trouble, (None, ""))
-            raise BadInput(self._with_remedy(error), field=field) from None
+            params = {"trouble": error.trouble}
+            raise BadInput(self._with_remedy(error, state), field=field, params=params) from None
         except EngineError as error:
             raise BadInput(str(error)) from None
 
-    def _with_remedy(self, error: EndpointError) -> str:
+    def _with_remedy(self, error: EndpointError, state: Path) -> str:
         if error.trouble == "unknown_model":
             with contextlib.suppress(BadInput):
-                models = ", ".join(self.models()[:20])
+                models = ", ".join(self.models(state)[:20])
                 return f"{error}; it has {models or 'no listed models'}"
         _, remedy = _REMEDIES.get(error.trouble, (None, ""))
         return f"{error}; {remedy}" if remedy else str(error)
@@ -319,31 +321,24 @@ class _SayArguments(BaseModel):
 # The key goes over stdin, never in an argument, a file or a variable.
 
 
-class TrialRequest(BaseModel):
-    """Without a model in `facts` only lists the models."""
-
-    name: str
-    facts: dict[str, EndpointFact]
-    key: str | None = None
-
-
 class TrialReport(BaseModel):
-    """`message` and `field`: the error."""
+    """`message`, `field` and `trouble`: the error."""
 
     models: list[str] = []
     test: EndpointTest | None = None
     message: str = ""
     field: str | None = None
+    trouble: str = ""
 
 
-def run_test_in_child(request: TrialRequest, state: Path) -> TrialReport:
+def run_test_in_child(trial: EndpointTrial, state: Path) -> TrialReport:
     """Test it in a child process. Raises Conflict while another test is running."""
     if not _test_lock.acquire(blocking=False):
         raise Conflict("another endpoint is being tested; wait for it")
     try:
         ended = subprocess.run(
             [sys.executable, "-P", "-m", "mimikit.engines.setup", str(state)],
-            input=request.model_dump_json().encode(),
+            input=trial.model_dump_json().encode(),
             capture_output=True,
             timeout=TEST_TIMEOUT_S,
             check=True,
@@ -351,32 +346,33 @@ def run_test_in_child(request: TrialRequest, state: Path) -> TrialReport:
         return TrialReport.model_validate_json(ended.stdout)
     except subprocess.TimeoutExpired:
         message = f"no complete answer within {TEST_TIMEOUT_S:.0f} s"
-        return TrialReport(message=message, field="baseUrl")
+        return TrialReport(message=message, field="baseUrl", trouble="unreachable")
     except (subprocess.CalledProcessError, OSError, ValueError):
         return TrialReport(message="the test ended without output")
     finally:
         _test_lock.release()
 
 
-def run_test(request: TrialRequest, state: Path) -> TrialReport:
-    trial = EndpointTrial(request.name, request.facts, request.key, state)
-    model = request.facts.get("model")
+def run_test(trial: EndpointTrial, state: Path) -> TrialReport:
+    """Without a model in its facts only lists the models."""
+    model = trial.facts.get("model")
     models: list[str] = []
     try:
         try:
-            models = trial.models()[:_MAX_MODELS]
+            models = trial.models(state)[:_MAX_MODELS]
         except BadInput:
             if model is None:  # some endpoints cannot list their models
                 raise
-        return TrialReport(models=models, test=trial.turn() if model else None)
+        return TrialReport(models=models, test=trial.turn(state) if model else None)
     except BadInput as error:
-        return TrialReport(models=models, message=str(error), field=error.field)
+        trouble = str(error.params.get("trouble", ""))
+        return TrialReport(models=models, message=str(error), field=error.field, trouble=trouble)
 
 
 def main() -> None:
     signal.alarm(int(TEST_TIMEOUT_S) + 5)  # its parent may be gone
-    request = TrialRequest.model_validate_json(sys.stdin.buffer.read())
-    sys.stdout.write(run_test(request, Path(sys.argv[1])).model_dump_json())
+    trial = EndpointTrial.model_validate_json(sys.stdin.buffer.read())
+    sys.stdout.write(run_test(trial, Path(sys.argv[1])).model_dump_json())
 
 
 if __name__ == "__main__":

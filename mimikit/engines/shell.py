@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 
 from mimikit.config import Settings
-from mimikit.engines import process, process_marks
+from mimikit.engines import process
 from mimikit.engines.base import UPSTREAM, Done, Failed, OnEvent, Outcome, RunSpec
 from mimikit.engines.process import Program, Stream
 from mimikit.errors import EngineError, shortage_of
@@ -75,7 +75,6 @@ class ShellEngine:
             argv=boxed or argv,
             cwd=request.workspace,
             env=process.owners_environment(self._keys, of_chain),
-            mark=process_marks.mark(request.state, request.run_id),
             timeout_s=request.timeout_s,
             kill_after_s=self._limits.kill_after_s,
             output_bytes=process.OUTPUT_FACTOR * self._limits.output_bytes,

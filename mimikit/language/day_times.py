@@ -75,6 +75,8 @@ class DayTime:
 class PastTime(BadInput):
     """The named day, or the time on that day, has passed."""
 
+    default_code = "no_future_time"
+
     def __init__(self, at: datetime, zone: ZoneInfo) -> None:
         moment = moment_words(at, zone)
         super().__init__(f"expected a time to come, got one {moment}; name a later one")
@@ -83,6 +85,8 @@ class PastTime(BadInput):
 
 class MissingDay(BadInput):
     """A day of a month that does not have it."""
+
+    default_code = "bad_when"
 
 
 def is_date(year: int, month: int, day: int) -> bool:

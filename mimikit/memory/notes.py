@@ -97,11 +97,13 @@ def replace(files: Files, path: str, text: str, base: str | None) -> Note:
                 why = "it was deleted meanwhile"
             elif base is None:
                 why = "it already exists"
-            raise Conflict(f"{path}: {why}; nothing was saved", field="hash")
+            message = f"{path}: {why}; nothing was saved"
+            raise Conflict(message, field="hash", code="changed_meanwhile")
         if now is not None and not now.is_whole:
             raise Refused(
                 f"{path}: expected UTF-8, got another encoding, which saving would destroy; "
-                "convert it to UTF-8, or use an editor on the machine"
+                "convert it to UTF-8, or use an editor on the machine",
+                code="not_utf8",
             )
         files.write(path, data)
     return Note(path, text, content_hash(text))
@@ -298,9 +300,8 @@ def change_backlog(files: Files, action: Action, item: str, base: str | None = N
     def edit(text: str) -> str:
         seen = text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
         if base is not None and content_hash(seen.removeprefix(_BOM)) != base:
-            raise Conflict(
-                f"{paths.BACKLOG}: it was changed meanwhile; reload it and try again", field="hash"
-            )
+            message = f"{paths.BACKLOG}: it was changed meanwhile; reload it and try again"
+            raise Conflict(message, field="hash", code="changed_meanwhile")
         name = plain_item(item)
         if action != "add" and not any(known.text == name for known in backlog_items(text)):
             raise NotFound(

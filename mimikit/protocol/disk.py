@@ -335,7 +335,8 @@ class DiskErrors:
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if isinstance(error, OSError) and not isinstance(error, FileExistsError):
             remedy = _REMEDY.get(error.errno or 0, error.strerror or str(error))
-            raise StorageError(f"{self._path}: {remedy}") from error
+            code = "disk_full" if error.errno in (errno.ENOSPC, errno.EDQUOT) else "storage"
+            raise StorageError(f"{self._path}: {remedy}", code=code) from error
 
 
 _REMEDY = {

@@ -35,6 +35,7 @@ def check_id(text: str, *, field: str = "id") -> str:
             f"{field}: expected 1 to 128 letters, digits, '.', '_' or '-', starting with a letter "
             f"or digit; got {shown!r}",
             field=field,
+            code="bad_id",
         )
     return text
 

@@ -19,12 +19,15 @@ from pydantic import (
     StringConstraints,
 )
 from pydantic.alias_generators import to_camel
+from pydantic_core import PydanticCustomError
 
 from mimikit.protocol.ids import ID_PATTERN
 from mimikit.protocol.json import Json
 from mimikit.protocol.paths import QueueName
 
 MAX_TEXT = 200_000
+MAX_FILES = 10
+"""Of one message."""
 FIRST_TIME, END_OF_TIME = datetime(1970, 1, 1, tzinfo=UTC), datetime(2200, 1, 1, tzinfo=UTC)
 
 
@@ -32,7 +35,7 @@ def to_utc(value: datetime) -> datetime:
     """Convert to UTC, cut to milliseconds; ValueError when out of range. No zone means UTC."""
     aware = value.replace(tzinfo=UTC) if value.tzinfo is None else value
     if not FIRST_TIME <= aware < END_OF_TIME:
-        raise ValueError("expected a time between the years 1970 and 2200")
+        raise PydanticCustomError("bad_time", "expected a time between the years 1970 and 2200")
     aware = aware.astimezone(UTC)
     rest = aware.microsecond % 1000
     return aware.replace(microsecond=aware.microsecond - rest) if rest else aware
@@ -125,6 +128,17 @@ class SummaryScope(Record):
     attempt: Annotated[int, Field(ge=0)] = 0
 
 
+class FileRef(Record):
+    """A file that the user sent: `files/{id}`."""
+
+    id: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{32}\.[a-z]{3,4}$")]
+    """The first half of its SHA-256, and an extension by its content."""
+    name: Annotated[str, StringConstraints(max_length=200)]
+    kind: Literal["text", "image", "other"]
+    """By its content; `other` is kept, and read by nothing but the programs of tasks."""
+    bytes: Annotated[int, Field(ge=0)]
+
+
 class EngineSession(Record):
     """The engine session of a task, which a retry can resume."""
 
@@ -182,6 +196,8 @@ class Task(Record):
     origin: Origin = "file"
     remote: bool = False
     """Requested through a page that other machines can reach, where commands are disabled."""
+    files: list[FileRef] = Field(default_factory=list[FileRef])
+    """Of the message that it came from."""
 
 
 class Message(Record):
@@ -201,6 +217,7 @@ class Message(Record):
     usage: Usage | None = None
     duration_ms: int | None = None
     quote: str | None = None
+    files: list[FileRef] = Field(default_factory=list[FileRef])
     engine: str | None = None
     trigger_id: Id | None = None
     """It only reports runs of this trigger; views collapse such messages into one line."""
@@ -242,6 +259,7 @@ class InboxItem(Record):
     timezone: str | None = None
     locale: str | None = None
     quote: str | None = None
+    files: list[FileRef] = Field(default_factory=list[FileRef], max_length=MAX_FILES)
     task_id: Id | None = None
     seat: QueueName | None = None
     notify: Notify = "teller"
@@ -389,6 +407,9 @@ class CommandResult(Record):
     ok: bool
     message: str
     result_id: str | None = None
+    code: str | None = None
+    """Of the error; and what its words have to fill in."""
+    params: dict[str, str | int | float] | None = None
     applied_at: Instant
 
 

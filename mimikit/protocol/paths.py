@@ -38,6 +38,9 @@ EVENTS = "events.jsonl"
 HUEY = "huey"
 SECRETS = "secrets"
 TOKEN = "secrets/token"  # noqa: S105 - a path, not a token
+FILES = "files"
+SENT = ".sent"
+"""Suffix of the empty file beside a file that a message names."""
 NOTIFICATION_STATE = "notifications.json"
 CACHE = "cache"
 SIDE = "side"
@@ -70,7 +73,7 @@ FOLDERS: tuple[str, ...] = (
     *(f"{queue}/{part}" for queue in QUEUES for part in ("queue", "running", "results", "ended")),
     "planner/done",
     TRIGGERS, TRIGGER_STATE, LEDGER, RUNS, HUEY, SECRETS, CACHE, SIDE, DIFFS, TURN_PROMPTS,
-    CORRUPT, PAGES, PROMPTS, USAGE, USAGE_MONTHS,
+    CORRUPT, PAGES, PROMPTS, USAGE, USAGE_MONTHS, FILES,
 )  # fmt: skip
 
 
@@ -127,6 +130,7 @@ summary = _file_in(SUMMARIES, ".md")
 memory_file = _file_in(MEMORY_FOLDER, "")
 page = _file_in(PAGES)
 run_output = _file_in(RUNS, ".jsonl")
+user_file, user_file_record = _file_in(FILES, ""), _file_in(FILES)
 side, diff = _file_in(SIDE, ".txt"), _file_in(DIFFS)
 usage_day, usage_month = _file_in(USAGE, ".jsonl"), _file_in(USAGE_MONTHS)
 

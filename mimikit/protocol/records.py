@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import TypeVar
 
 from pydantic import ValidationError
+from pydantic_core import ErrorDetails
 
-from mimikit.errors import BadRecord
+from mimikit.errors import BadInput, BadRecord, ErrorCode, ErrorParams
 from mimikit.protocol.disk import FileStat
+from mimikit.protocol.ids import ID_PATTERN
 from mimikit.protocol.json import Json, parse_object
 from mimikit.protocol.models import (
     END_OF_TIME,
@@ -83,10 +86,57 @@ def bad_record(error: ValidationError) -> BadRecord:
     where = ".".join(str(part) for part in first["loc"]) or "(the record)"
     got = repr(first.get("input"))
     shown = got if len(got) <= 80 else got[:77] + "…"
-    if first["type"] == "missing":
-        return BadRecord(f"{where}: expected a value, got none", field=where)
     reason = first["msg"].removeprefix("Value error, ")  # pydantic's, before words of our own
-    return BadRecord(f"{where}: {reason}, got {shown}", field=where)
+    told = f"{reason}, got {shown}"
+    if first["type"] == "missing":
+        told = "expected a value, got none"
+    code, params = code_of(first)
+    return BadRecord(f"{where}: {told}", field=where, code=code, params=params)
+
+
+_CODES: dict[str, ErrorCode] = {
+    "missing": "missing",
+    "extra_forbidden": "unknown_field",
+    "string_pattern_mismatch": "bad_format",
+    "bad_time": "bad_time",
+}
+_BOUNDS: dict[str, tuple[ErrorCode, str]] = {
+    "max_length": ("too_long", "max"),
+    "min_length": ("too_short", "min"),
+    "lt": ("too_large", "max"),
+    "le": ("too_large", "max"),
+    "gt": ("too_small", "min"),
+    "ge": ("too_small", "min"),
+}
+"""By pydantic's name of the bound: our code, and our name of it."""
+_WRONG_TYPE = re.compile("(.+?)(_from_float|_parsing|_type)+")
+
+
+def code_of(detail: ErrorDetails) -> tuple[ErrorCode, ErrorParams]:
+    """The code and parameters of a validation error."""
+    kind, context = detail["type"], detail.get("ctx", {})
+    if context.get("min_length") == 1:
+        return "missing", {}
+    if context.get("pattern") == ID_PATTERN:
+        return "bad_id", {}
+    if kind == "literal_error":
+        return "not_one_of", {"allowed": ", ".join(re.findall("'([^']*)'", context["expected"]))}
+    for name in _BOUNDS.keys() & context.keys():
+        code, ours = _BOUNDS[name]
+        return code, {ours: context[name]}
+    if kind.startswith(("date", "time")):
+        return "bad_time", {}
+    if match := _WRONG_TYPE.fullmatch(kind):
+        return "wrong_type", {"expected": match[1]}
+    return _CODES.get(kind, "bad_input"), {}
+
+
+def check_text(text: str, field: str) -> str:
+    """Return `text`; BadInput when it is blank."""
+    if not text.strip():
+        message = f"{field}: expected some text, got only blanks"
+        raise BadInput(message, field=field, code="missing")
+    return text
 
 
 def whole_lines(data: bytes) -> Iterator[tuple[int, dict[str, Json]]]:

@@ -24,6 +24,7 @@ from mimikit.protocol.models import (
     MAX_TEXT,
     EndStatus,
     FailureReason,
+    FileRef,
     Id,
     Instant,
     Notify,
@@ -233,6 +234,8 @@ class Trigger(Record):
     timezone: str | None = None
     """The user's; a schedule may have its own."""
     locale: str | None = None
+    files: list[FileRef] = Field(default_factory=list[FileRef])
+    """Of the message that it came from."""
 
 
 class NodeVerdict(Record):

@@ -24,7 +24,7 @@ from mimikit.roles.improvement import ImprovementRun, improvement_plan
 from mimikit.roles.metering import run_with_failover
 from mimikit.roles.result_type import typed_result
 from mimikit.roles.run import Attempt, RunContext, truncate_to_file
-from mimikit.roles.turn_context import with_context
+from mimikit.roles.turn_context import read_attachments, with_context
 from mimikit.sandbox.worker import hidden_paths
 from mimikit.tasks import queue
 from mimikit.tasks.retry import WAITING, RunEnd, TaskEnd, after_run, result_of
@@ -100,6 +100,7 @@ def run_planner(context: RunContext, task: Task, cancel: CancelToken) -> bool:
             ),
             timezone=timezone,
             locale=task.locale,
+            files=task.files,
         )
         session = context.open_session(PlannerSession, caller)
         attempt = Attempt(
@@ -256,7 +257,10 @@ def _worker_run(context: RunContext, task: Task, now: datetime, cancel: CancelTo
         reason: FailureReason = "refused" if engine == "command" else "engine_unavailable"
         return _WorkerRun(Failed(reason, choice.waiting), engine, session=task.engine_session)
     timezone, locale = task.timezone or context.settings.zone.key, task.locale or "en"
-    turn_input = TurnInput(now, timezone, locale, task=task, upstream=upstream)
+    attached = context.retry_on_storage_error(lambda: read_attachments(context, task.files))
+    turn_input = TurnInput(
+        now, timezone, locale, task=task, upstream=upstream, attachments=attached
+    )
     session = task.engine_session
 
     def save_session(new: EngineSession) -> None:

@@ -126,7 +126,7 @@ class ImprovementRun:
                 raise EngineError(reason)
             argv = sandbox.argv([programs.find("bash") or "/bin/sh", "-c", line], box)
             code, *output = process.output(
-                argv, cwd=folder, timeout_s=timeout_s, state=state, cancel=self.cancel
+                argv, cwd=folder, timeout_s=timeout_s, cancel=self.cancel
             )
         finally:
             remove_scratch(scratch)

@@ -11,16 +11,16 @@ from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
 from mimikit.config import BudgetSettings, asset_folder
-from mimikit.engines.base import ToolSpec, TurnInput
+from mimikit.engines.base import Attachment, ToolSpec, TurnInput
 from mimikit.errors import BadInput, BadSettings, UnsafeFile
 from mimikit.language.phrases import fence
 from mimikit.language.plain_text import indented
 from mimikit.memory import markdown, tokens
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
-from mimikit.protocol.models import Message, Role, time_text
-from mimikit.tools.requests import time_zone
+from mimikit.protocol.models import FileRef, Message, Role, time_text
 from mimikit.tools.world import line_text
+from mimikit.triggers.schedule import time_zone
 
 CHECK_LIST, REVIEW = "self-awake", "self-awake-review"
 NAMES = (
@@ -182,7 +182,7 @@ def prompt_of(role: Role, turn_input: TurnInput, budgets: BudgetSettings, upstre
     cannot pass for the user's words. `upstream`: the folder with the results of earlier steps.
     """
     task = turn_input.task.prompt if turn_input.task else ""
-    environment = _section("Environment", _environment(turn_input))
+    environment, files = _section("Environment", _environment(turn_input)), turn_input.attachments
     if role == "worker":
         results = [
             indented(f"[{r.id}] {r.status}\n{tokens.cut(r.text, MAX_UPSTREAM_CHARACTERS)}")
@@ -190,12 +190,19 @@ def prompt_of(role: Role, turn_input: TurnInput, budgets: BudgetSettings, upstre
         ]
         where = f"The full text of each is in {upstream}, in a file named by its id."
         blocks = [_section("Upstream results", "\n\n".join(results)), where] if results else []
-        return "\n\n".join([task, *blocks, environment])
+        sent = [
+            f"- {upstream / file_name(it.ref)} ({it.ref.kind}, {it.ref.bytes:,} bytes)"
+            for it in files
+        ]
+        blocks += [_section("Files from the user", "\n".join(map(indented, sent)))]
+        return "\n\n".join(block for block in [task, *blocks, environment] if block)
     blocks = _context_blocks(turn_input, budgets)
     if role == "planner":
         where = paths.running("planner", turn_input.task.id) if turn_input.task else ""
-        request = tokens.fit_together([(task, _full_text(where))], budgets.input_tokens)
-        blocks += [environment, _section("Request", request[0])]
+        request, *sent = tokens.fit_together(
+            [(task, _full_text(where)), *map(_file_text, files)], budgets.input_tokens
+        )
+        blocks += [environment, _files_section(sent), _section("Request", request)]
     else:
         blocks = [FIRST_LINE, *blocks, *_input_blocks(turn_input, budgets, environment)]
     return "\n\n".join(block for block in blocks if block)
@@ -212,9 +219,29 @@ def _input_blocks(turn_input: TurnInput, budgets: BudgetSettings, environment: s
         quote = f"(quoting: {tokens.cut(item.quote, 300)})\n" if item.quote else ""
         text = indented(f"[{item.id}] {quote}{item.text}")
         inputs.append((text, _full_text(paths.inbox(item.id))))
-    fitting = tokens.fit_together(inputs, budgets.input_tokens)
-    input_ = _section("Input", "\n\n".join(fitting))
-    return [_section("Question", question), environment, input_, turn_input.note]
+    files = map(_file_text, turn_input.attachments)
+    fitting = tokens.fit_together([*inputs, *files], budgets.input_tokens)
+    input_ = _section("Input", "\n\n".join(fitting[: len(inputs)]))
+    sent = _files_section(fitting[len(inputs) :])
+    return [_section("Question", question), environment, sent, input_, turn_input.note]
+
+
+def _file_text(file: Attachment) -> tuple[str, str]:
+    """A file's part of the prompt, and the note if it is cut."""
+    ref, picture = file.ref, "picture" if file.picture else "picture that you cannot see"
+    facts = {"text": "text", "image": picture, "other": "its content cannot be shown"}[ref.kind]
+    text = indented(f"[{ref.name}] {facts}, {ref.bytes:,} bytes\n{file.text}".strip())
+    return text, f" (cut; the file has {ref.bytes:,} bytes)"
+
+
+def _files_section(texts: Sequence[str]) -> str:
+    section = _section("Files from the user", "\n\n".join(texts), least=_FENCE_TICKS)
+    return f"{section}\nThe tasks that you make get these files." if section else ""
+
+
+def file_name(ref: FileRef) -> str:
+    """Of its copy for a task; equal names of different files differ in it."""
+    return f"{ref.id[:4]}-{ref.name}"
 
 
 def _environment(turn_input: TurnInput) -> str:
@@ -236,7 +263,7 @@ def _full_text(path: str) -> str:
 
 def _context_blocks(turn_input: TurnInput, budgets: BudgetSettings) -> list[str]:
     conversation = [
-        indented(f"{time_text(m.created_at)} {m.role}: {m.text}")
+        indented(f"{time_text(m.created_at)} {m.role}: {_with_files(m)}")
         for m in tokens.fit(
             list(turn_input.conversation),
             budgets.conversation_tokens,
@@ -264,6 +291,11 @@ def _context_blocks(turn_input: TurnInput, budgets: BudgetSettings) -> list[str]
         _section("Tasks", "\n".join(tokens.fit_parts(tasks, budgets.tasks_tokens))),
         _section("Results", "\n\n".join(tokens.fit_parts(results, budgets.results_tokens))),
     ]
+
+
+def _with_files(message: Message) -> str:
+    names = ", ".join(ref.name for ref in message.files)
+    return f"{message.text} (files: {names})" if names else message.text
 
 
 def user_block(text: str, budget: int) -> str:

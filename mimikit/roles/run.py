@@ -42,7 +42,7 @@ from mimikit.protocol.files import Files
 from mimikit.protocol.models import EngineSession, FailureReason, Instant, LiveRun, Record, Role
 from mimikit.roles.prompts import HistoryWindow, Prompts, prompt_of
 from mimikit.roles.run_trail import RunTrail
-from mimikit.roles.scratch import make_scratch, remove_scratch, write_upstream
+from mimikit.roles.scratch import make_scratch, remove_scratch, write_inputs
 from mimikit.roles.worktree import Worktrees
 from mimikit.tasks.usage import UsageBook
 from mimikit.tools.reader import RoleReader
@@ -279,7 +279,7 @@ def run_engine(context: RunContext, attempt: Attempt) -> Outcome:
     scratch = request = None
     try:
         scratch = make_scratch(context.state)
-        write_upstream(context.files, turn_input.upstream, scratch)
+        write_inputs(context.files, role, turn_input, scratch)
         if engine.name == "command":
             instructions, prompt = "", turn_input.task.prompt if turn_input.task else ""
         else:
@@ -300,7 +300,6 @@ def run_engine(context: RunContext, attempt: Attempt) -> Outcome:
             cancel=cancel,
             workspace=workspace,
             scratch=scratch,
-            state=context.state,
             timeout_s=timeout_s,
             idle_timeout_s=idle_timeout_s,
             model=attempt.choice.model,
@@ -360,7 +359,9 @@ def _run_with_retries(context: RunContext, engine: Engine, request: RunSpec) -> 
     given, budgets = request.input, context.settings.budgets
     if isinstance(outcome, Failed) and outcome.never_fits:
         half = {name: max(1, getattr(budgets, name) // 2) for name in type(budgets).model_fields}
-        shorter = _shortened(request, given, BudgetSettings(**half))
+        unseen = tuple(replace(file, picture="") for file in given.attachments)
+        bare = replace(given, attachments=unseen)
+        shorter = _shortened(request, bare, BudgetSettings(**half))
         outcome = _run_again(engine, shorter, "with half of the context") or outcome
     if isinstance(outcome, Failed) and outcome.refused and not outcome.acted:
         # What a content filter refuses may be an older message.
@@ -388,7 +389,7 @@ def language_of(given: TurnInput) -> phrases.Language:
 def _shortened(request: RunSpec, given: TurnInput, budgets: BudgetSettings) -> RunSpec | None:
     """With a new prompt; None if that is no shorter."""
     prompt = prompt_of(request.role, given, budgets, request.scratch / UPSTREAM)
-    is_shorter = len(prompt) < len(request.prompt)
+    is_shorter = len(prompt) < len(request.prompt) or given.pictures != request.input.pictures
     return replace(request, input=given, prompt=prompt) if is_shorter else None
 
 

@@ -8,12 +8,14 @@ import shutil
 import tempfile
 from pathlib import Path
 
+from mimikit.conversation.attachments import content
 from mimikit.engines import process
-from mimikit.engines.base import UPSTREAM
+from mimikit.engines.base import UPSTREAM, TurnInput
 from mimikit.engines.process_marks import scratch_prefix
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
-from mimikit.protocol.results import TaskResult
+from mimikit.protocol.models import Role
+from mimikit.roles.prompts import file_name
 
 _REMOVE_TIMEOUT_S = 60
 
@@ -39,12 +41,22 @@ def remove_scratch(scratch: Path) -> None:
             process.output(["/bin/sh", "-c", line, "sh", str(scratch)], timeout_s=_REMOVE_TIMEOUT_S)
 
 
-def write_upstream(files: Files, upstream: tuple[TaskResult, ...], scratch: Path) -> None:
-    """Write the results of earlier steps into the scratch folder, read-only."""
-    for result in upstream:
+def write_inputs(files: Files, role: Role, turn_input: TurnInput, scratch: Path) -> None:
+    """Write earlier results and the user's files into a Worker's scratch folder, read-only."""
+    if role != "worker":
+        return
+    for result in turn_input.upstream:
         full = files.read(paths.side(result.id)) if "whole" in result.result else None
-        folder = scratch / UPSTREAM
-        folder.mkdir(exist_ok=True)
-        path = folder / f"{result.id}.txt"
-        path.write_bytes(full if full is not None else result.text.encode(errors="replace"))
-        path.chmod(0o400)
+        data = full if full is not None else result.text.encode(errors="replace")
+        _write(scratch, f"{result.id}.txt", data)
+    for attachment in turn_input.attachments:
+        if (data := content(files, attachment.ref)) is not None:
+            _write(scratch, file_name(attachment.ref), data)
+
+
+def _write(scratch: Path, name: str, data: bytes) -> None:
+    folder = scratch / UPSTREAM
+    folder.mkdir(exist_ok=True)
+    path = folder / name
+    path.write_bytes(data)
+    path.chmod(0o400)

@@ -73,6 +73,7 @@ def run_turn(context: RunContext, job: TurnJob) -> TurnOutcome:
         remote=any(item.remote for item in job.items),
         timezone=turn_input.timezone,
         locale=turn_input.locale,
+        files=[file.ref for file in turn_input.attachments],
         question_open=question is not None and bool(question.planner_task_id or not answered),
     )
     session = context.open_session(TellerSession, caller)
@@ -157,6 +158,7 @@ def user_messages(items: tuple[InboxItem, ...], turn_id: str) -> list[Message]:
             created_at=item.created_at,
             turn_id=turn_id,
             quote=item.quote,
+            files=item.files,
             question_id=item.question_id,
         )
         for item in items

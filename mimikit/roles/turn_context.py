@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
-from mimikit.engines.base import TaskLine, TurnInput
+from mimikit.conversation import attachments
+from mimikit.engines.base import Attachment, TaskLine, TurnInput
 from mimikit.errors import shortage_of
 from mimikit.language import phrases
 from mimikit.memory import terms, tokens
-from mimikit.protocol.models import Hit
+from mimikit.protocol.models import MAX_FILES, FileRef, Hit
 from mimikit.roles.prompts import user_block
 from mimikit.roles.run import RunContext
 
+ATTACHED_MESSAGES = 4
+"""The files of the last messages are shown once more, for what is asked next."""
 RECENT = 5
 """Messages that the memory query includes, with less weight."""
 _SCRIPT_CHARACTERS = 4000
@@ -37,6 +41,8 @@ def with_context(context: RunContext, turn_input: TurnInput) -> TurnInput:
             raise
         context.log.write("error", "memory_not_searched", error=repr(error))
     own = turn_input.task.id if turn_input.task else None
+    recent = conversation[-ATTACHED_MESSAGES:] if turn_input.inputs else ()
+    sent = [turn_input.task] if turn_input.task else [*turn_input.inputs, *recent]
 
     def tasks(scope: str) -> list[TaskLine]:
         return [line for line in context.reader.tasks(scope) if line.id != own]
@@ -46,8 +52,18 @@ def with_context(context: RunContext, turn_input: TurnInput) -> TurnInput:
         conversation=tuple(conversation),
         user=user,
         memory=tuple(memory),
+        attachments=read_attachments(context, [ref for one in sent for ref in one.files]),
         tasks=tuple(tasks("all")),
         look=tasks,
+    )
+
+
+def read_attachments(context: RunContext, refs: Sequence[FileRef]) -> tuple[Attachment, ...]:
+    unique = list({ref.id: ref for ref in refs}.values())
+    files = context.files
+    return tuple(
+        Attachment(ref, attachments.beginning(files, ref), attachments.data_url(files, ref))
+        for ref in unique[:MAX_FILES]
     )
 
 

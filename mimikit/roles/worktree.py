@@ -48,7 +48,7 @@ class Worktrees:
     """Each method raises BadInput with git's reason, unless it says otherwise."""
 
     def __init__(self, state: Path, git: str | None) -> None:
-        self._state, self._folder, self._program = state, state / paths.IMPROVEMENTS, git
+        self._folder, self._program = state / paths.IMPROVEMENTS, git
 
     def create(self, workspace: Path, name: str) -> Path:
         """A fresh copy of the workspace at HEAD, the only one; its folder."""
@@ -173,9 +173,7 @@ class Worktrees:
         if self._program is None:
             raise BadInput("git is not installed")
         own, argv = process.environment(more=env), [self._program, "--no-pager", *words]
-        code, out, errors = process.output(
-            argv, cwd=cwd, env=own, timeout_s=timeout_s, state=self._state
-        )
+        code, out, errors = process.output(argv, cwd=cwd, env=own, timeout_s=timeout_s)
         if code != 0:
             raise BadInput(f"git: {[*errors.strip().splitlines(), f'exit code {code}'][0][:500]}")
         return out.strip("\n")

@@ -212,7 +212,6 @@ class PooledConsumer(Consumer):
     def set_paused(self, paused: bool) -> None:
         for storage in self.storages.values():
             storage.paused = paused
-            storage.wake()
 
     def check_worker_health(self) -> bool:
         self._main_looped_at = time.monotonic()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import secrets
 import subprocess
@@ -211,29 +212,24 @@ def _own_files() -> list[Path]:
     return [package, *map(asset_folder, ("webui", "prompts")), Path(sys.prefix)]
 
 
-_lock = threading.Lock()
-_probed = dict[tuple[str, ...], tuple[float, str | None]]()
-"""By bubblewrap's command line: expiry and result."""
-
-
 def _probe(*flags: str) -> str | None:
     if sys.platform != "linux":
         return f"expected Linux for the box of agents, got {sys.platform}"
     if (bwrap := programs.find_bwrap()) is None:
         return f"expected bubblewrap for the box of agents, got none; {INSTALL}"
-    with _lock:
-        until, reason = _probed.get((bwrap, *flags), (0.0, None))
-        if time.monotonic() >= until:
-            line = namespace_argv(bwrap, ["/bin/echo", _DONE])
-            output = _output([bwrap, *flags, *line[1:]])
-            reason = None
-            if _DONE not in output:
-                reason = (
-                    f"bubblewrap cannot create a box here: {output.strip()[-300:] or 'no output'}; "
-                    "allow user namespaces (in a container: run it with them)"
-                )
-            _probed[bwrap, *flags] = time.monotonic() + _CACHE_S, reason
-        return reason
+    return _probe_by(bwrap, flags, time.monotonic() // _CACHE_S)
+
+
+@functools.lru_cache(maxsize=8)
+def _probe_by(bwrap: str, flags: tuple[str, ...], _slot: float) -> str | None:
+    line = namespace_argv(bwrap, ["/bin/echo", _DONE])
+    output = _output([bwrap, *flags, *line[1:]])
+    if _DONE in output:
+        return None
+    return (
+        f"bubblewrap cannot create a box here: {output.strip()[-300:] or 'no output'}; "
+        "allow user namespaces (in a container: run it with them)"
+    )
 
 
 def _output(line: Sequence[str], env: Mapping[str, str] | None = None) -> str:

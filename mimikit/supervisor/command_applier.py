@@ -13,7 +13,7 @@ from typing import NamedTuple
 from mimikit import permission
 from mimikit.conversation import inbox, turns
 from mimikit.engines.registry import EngineRegistry
-from mimikit.errors import BadInput, Refused, UnsafeFile
+from mimikit.errors import BadInput, ErrorCode, NotFound, Refused, UnsafeFile
 from mimikit.protocol import paths
 from mimikit.protocol.ids import derived_id, is_id
 from mimikit.protocol.models import Command, CommandResult, Task
@@ -38,6 +38,8 @@ class _Outcome(NamedTuple):
     message: str
     ok: bool = True
     result_id: str | None = None
+    code: ErrorCode | None = None
+    params: dict[str, str | int | float] | None = None
 
 
 class CommandApplier:
@@ -86,12 +88,14 @@ class CommandApplier:
             outcome: _Outcome | None
             if command.action not in _WITHOUT_ID and not is_id(target):
                 expected = "expected the id of a task or trigger"
-                outcome = _Outcome(f"{expected}, got {target[:60]!r}", ok=False)
+                outcome = _Outcome(f"{expected}, got {target[:60]!r}", ok=False, code="bad_id")
             else:
                 try:
                     outcome = self._actions[command.action](command, now)
-                except (BadInput, Refused, UnsafeFile, ValueError) as error:  # holds up no others
-                    outcome = _Outcome(str(error), ok=False)
+                except (BadInput, Refused, UnsafeFile) as error:  # holds up no others
+                    outcome = _Outcome(str(error), False, None, error.code, dict(error.params))
+                except ValueError as error:
+                    outcome = _Outcome(str(error), ok=False, code="bad_input")
             if outcome is not None:
                 result = CommandResult(command=command, applied_at=now, **outcome._asdict())
                 queue.settle_command(self._files, result)
@@ -106,7 +110,8 @@ class CommandApplier:
         if target in self._store.canceling:
             return self._finish_cancel(target, now)
         if (end := self._ledger.end_of(target)) is not None:
-            return _Outcome(f"task {target} ended as {end.status}", ok=end.status == "canceled")
+            ended, ok = f"task {target} ended as {end.status}", end.status == "canceled"
+            return _Outcome(ended, ok, code=None if ok else "has_ended")
         if turns.is_committed(self._files, target):
             return _Outcome("the turn is over")
         if self._store.live.cancel(target):
@@ -117,7 +122,7 @@ class CommandApplier:
         found = queue.find(self._files, target)
         if found is None:
             if not registry.exists(self._files, target):
-                raise BadInput(f"no task or trigger {target}")
+                raise NotFound(f"no task or trigger {target}")
             return self._trigger_remove(command, now)
         if found.where == "queued":
             canceled = self._applier.cancel_queued(found.task, now)
@@ -141,7 +146,7 @@ class CommandApplier:
     def _cancel_asking(self, task: Task, now: datetime) -> _Outcome:
         path = paths.result("planner", task.id)
         if task.role != "planner" or not self._files.exists(path):
-            return _Outcome(f"task {task.id} has ended", ok=False)
+            return _Outcome(f"task {task.id} has ended", ok=False, code="has_ended")
         # The question first: once the plan has ended, this command counts as done.
         question = inbox.pending_question(self._files)
         if question is not None and question.planner_task_id == task.id:
@@ -157,7 +162,8 @@ class CommandApplier:
         target = command.target
         found = queue.find(self._files, target)
         if found is None or found.where != "ended":
-            raise BadInput(f"expected the id of a task that has ended, got {target[:60]!r}")
+            message = f"expected the id of a task that has ended, got {target[:60]!r}"
+            raise BadInput(message, code="not_ended" if found else "not_found")
         view = queue.show(self._files, target)
         has_failed = (
             view is not None and view.outcome is not None and view.outcome.status == "failed"
@@ -214,7 +220,7 @@ class CommandApplier:
     def _trigger_remove(self, command: Command, now: datetime) -> _Outcome:
         trigger_id = command.target
         if not registry.exists(self._files, trigger_id):
-            raise BadInput(f"no trigger {trigger_id}")
+            raise NotFound(f"no trigger {trigger_id}")
         self._ledger.write("trigger_removed", trigger_id, now)  # may be repeated
         registry.remove(self._files, trigger_id)
         self._store.trigger_changed(trigger_id)
@@ -223,7 +229,8 @@ class CommandApplier:
     def _trigger_run(self, command: Command, now: datetime) -> _Outcome:
         trigger, broken = registry.active(self._files, command.target)
         if trigger is None:
-            raise BadInput(broken or f"no trigger {command.target}")
+            code = "trigger_broken" if broken else "not_found"
+            raise BadInput(broken or f"no trigger {command.target}", code=code)
         task = make_run(trigger, f"order {command.id}", now)
         self._store.submit(task)
         if self._ledger.newest_order(trigger.id) != task.id:
@@ -249,9 +256,10 @@ class CommandApplier:
         """A definition that can be edited, as its file is valid."""
         trigger, broken = registry.active(self._files, trigger_id)
         if broken:
-            raise BadInput(f"its file is broken, fix it or remove the trigger: {broken}")
+            message = f"its file is broken, fix it or remove the trigger: {broken}"
+            raise BadInput(message, code="trigger_broken")
         if trigger is None:
-            raise BadInput(f"no trigger {trigger_id}")
+            raise NotFound(f"no trigger {trigger_id}")
         return trigger
 
     def _save_trigger(self, trigger: Trigger) -> None:

@@ -370,6 +370,7 @@ class CommitApplier:
                     remote=asker.remote or answer.remote,
                     timezone=asker.timezone,
                     locale=asker.locale,
+                    files=asker.files,
                     max_attempts=2,
                 )
                 self.submit(task)

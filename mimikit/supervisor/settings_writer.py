@@ -92,8 +92,7 @@ def _with_order(text: str, names: list[str], seat: str | None, first: bool) -> s
 
 
 def _forget(files: Files, name: str, settings: Settings) -> None:
-    """Remove the cache of an endpoint, and its key when nothing names that any more."""
-    files.remove(f"{paths.CACHE}/endpoint-{name}.json")
+    """Remove the key of an endpoint when nothing names it any more."""
     endpoint = settings.engines.get(name)
     if endpoint is None or endpoint.api_key_file != setup.key_file(name):
         files.remove(f"{paths.SECRETS}/{setup.key_file(name)}")

@@ -187,7 +187,7 @@ class TriggerScheduler:
         if taken.skipped is not None:
             self._write_skipped(trigger, taken.skipped, now)
         if before.last_good is None:
-            whole = trigger.trace_id if conditions.is_step(trigger) else None
+            whole = trigger.trace_id if registry.is_step(trigger) else None
             title = trigger.title or None
             store.ledger.write("trigger_created", trigger.id, now, title=title, stepOf=whole)
         if taken.is_finished:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, TypeVar, cast
+from typing import Annotated, Any, ClassVar, Literal, TypeVar, cast
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, StringConstraints, ValidationError
 from pydantic.alias_generators import to_camel
@@ -27,20 +27,19 @@ class ToolArguments(BaseModel):
         extra="forbid", frozen=True, alias_generator=to_camel, populate_by_name=True
     )
 
+    _ends: ClassVar[bool | None] = None
+
     @property
     def ends_turn(self) -> bool | None:
         """Whether the call completes the turn; False if its result is to be read; else None."""
-        return None
+        return self._ends
 
 
 class ReplyArguments(ToolArguments):
     """Send several messages, called together and last; one is your plain text."""
 
     text: Text
-
-    @property
-    def ends_turn(self) -> bool:
-        return True
+    _ends: ClassVar[bool | None] = True
 
 
 class TellerDelegateArguments(ToolArguments):
@@ -182,10 +181,7 @@ class ForgetArguments(ToolArguments):
     scope: Annotated[
         Literal["notes", "all"], Field(description="all: every match, if the user said so")
     ] = "notes"
-
-    @property
-    def ends_turn(self) -> bool:
-        return False
+    _ends: ClassVar[bool | None] = False
 
 
 class AskArguments(ToolArguments):
@@ -195,10 +191,7 @@ class AskArguments(ToolArguments):
     options: Annotated[list[Short], Field(max_length=8)] = []
     default: Annotated[Short, Field(description="taken when time is over")] | None = None
     timeout: Annotated[float, Field(ge=10, le=7 * 86400, description="seconds")] = 3600
-
-    @property
-    def ends_turn(self) -> bool:
-        return True
+    _ends: ClassVar[bool | None] = True
 
 
 class AnswerArguments(ToolArguments):
@@ -220,9 +213,7 @@ class BacklogArguments(ToolArguments):
 
 
 class QueryArguments(ToolArguments):
-    @property
-    def ends_turn(self) -> bool:
-        return False
+    _ends: ClassVar[bool | None] = False
 
 
 class ListTasksArguments(QueryArguments):

@@ -149,6 +149,7 @@ class PlannerSession(ToolSession):
             remote=self._caller.remote,
             timezone=self._caller.timezone,
             locale=self._caller.locale,
+            files=list(self._caller.files),
             trace_id=self._caller.trace_id,
             parent_task_id=parent.id if parent else None,
             cooldown=args.cooldown,

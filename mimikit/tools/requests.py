@@ -18,7 +18,7 @@ from mimikit.protocol.files import Files
 from mimikit.protocol.ids import check_id, new_id
 from mimikit.protocol.models import REMINDER, Notify, Origin, Task, time_text
 from mimikit.protocol.notify import default_notify, with_default_notify
-from mimikit.protocol.records import bad_record
+from mimikit.protocol.records import bad_record, check_text
 from mimikit.protocol.triggers import Condition, Schedule, Trigger
 from mimikit.tasks import ledger, queue
 from mimikit.triggers import conditions, registry
@@ -56,8 +56,7 @@ class TriggerFields(TypedDict, total=False):
 def check_request(request: TaskRequest, profiles: Iterable[str]) -> None:
     """Raises BadInput."""
     permission.check_profile(request.profile, profiles)
-    if not request.prompt.strip():
-        raise BadInput("prompt: expected some text, got only blanks", field="prompt")
+    check_text(request.prompt, "prompt")
 
 
 def new_task(request: TaskRequest, now: datetime) -> Task:
@@ -114,6 +113,8 @@ def check_subjects(files: Files, condition: Condition) -> str | None:
                 f"condition: expected the id of a task or trigger, got {subject!r}; "
                 "`mimikit tasks` and `mimikit triggers` list them",
                 field="condition",
+                code="no_subject",
+                params={"id": subject},
             )
         traces.append(found.task.trace_id)
     return traces[0] if traces else None
@@ -137,6 +138,7 @@ def schedule_of(text: str, *, now: datetime, zone: ZoneInfo) -> Schedule:
                 "when: expected a time such as `tomorrow 9:00`, `in 10m`, `every weekday at 9`, "
                 f"or {time_text(now)!r}; got {text[:60]!r}",
                 field="when",
+                code="bad_when",
             )
 
 
@@ -148,13 +150,3 @@ def limit_of(text: str, *, now: datetime, zone: ZoneInfo, is_end: bool) -> datet
     if found is None:
         raise BadInput(f"expected a day or time such as 2026-12-24 or Friday, got {text[:60]!r}")
     return found
-
-
-def time_zone(name: str) -> ZoneInfo:
-    try:
-        return ZoneInfo(name)
-    except (KeyError, ValueError, OSError):
-        raise BadInput(
-            f"timezone: expected an IANA time zone such as Asia/Shanghai, got {name[:60]!r}",
-            field="timezone",
-        ) from None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import ClassVar, get_type_hints
@@ -20,6 +20,7 @@ from mimikit.memory.notes import backlog_items, changed_backlog, mentions, plain
 from mimikit.protocol.ids import derived_id
 from mimikit.protocol.models import (
     BacklogChange,
+    FileRef,
     ForgottenNote,
     Origin,
     Question,
@@ -71,6 +72,7 @@ class ToolCaller:
     timezone: str | None = None
     locale: str | None = None
     question_open: bool = False
+    files: Sequence[FileRef] = ()
 
 
 class ToolSession:
@@ -207,6 +209,7 @@ class ToolSession:
             remote=self._caller.remote,
             timezone=self._caller.timezone,
             locale=self._caller.locale,
+            files=list(self._caller.files),
         )
 
     def _check_trace(self, more: int) -> None:

@@ -17,6 +17,7 @@ from typing import Any, Literal, Protocol, TypeAlias
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from mimikit.errors import BadInput
+from mimikit.protocol.records import code_of
 from mimikit.protocol.triggers import (
     MAX_NODES,
     AndCondition,
@@ -35,7 +36,6 @@ from mimikit.protocol.triggers import (
     TaskDone,
     TaskFailed,
     TaskParameters,
-    Trigger,
 )
 from mimikit.triggers import patterns
 from mimikit.triggers.patterns import Pattern, Seen
@@ -179,7 +179,8 @@ def check(condition: Condition) -> None:
 
 def _check(condition: Condition, place: str, depth: int, nodes: Iterator[int]) -> None:
     if next(nodes) > MAX_NODES:
-        raise BadInput(f"condition: expected at most {MAX_NODES} nodes", field="condition")
+        message = f"condition: expected at most {MAX_NODES} nodes"
+        raise BadInput(message, field="condition", code="too_long", params={"max": MAX_NODES})
     if condition.type not in _PARAMS:
         raise BadInput(
             f"{place}.type: expected one of {', '.join(_PARAMS)}; got {condition.type[:40]!r}",
@@ -192,7 +193,8 @@ def _check(condition: Condition, place: str, depth: int, nodes: Iterator[int]) -
         try:
             patterns.parse_all(params.path)
         except BadInput as error:
-            raise BadInput(f"{place}.params.path: {error}", field=f"{place}.params.path") from None
+            where = f"{place}.params.path"
+            raise BadInput(f"{where}: {error}", field=where, code=error.code) from None
     for number, child in enumerate(_inner(params)):
         below = "condition" if isinstance(params, NotParameters) else f"conditions.{number}"
         _check(child, f"{place}.params.{below}", depth + 1, nodes)
@@ -223,21 +225,15 @@ def _params_of(condition: Condition, place: str) -> BaseModel:
         first = error.errors(include_url=False)[0]
         where = ".".join([place, *(str(part) for part in first["loc"])])
         complaint = _COMPLAINTS.get(first["type"], first["msg"])
-        raise BadInput(f"{where}: {complaint}", field=where) from None
+        code, params = code_of(first)
+        message = f"{where}: {complaint}"
+        raise BadInput(message, field=where, code=code, params=params) from None
 
 
 def subjects(condition: Condition) -> frozenset[str]:
     return frozenset(
         it.params.task_id for _, it in walk(condition) if isinstance(it, (TaskDone, TaskFailed))
     )
-
-
-def is_step(trigger: Trigger) -> bool:
-    """Whether it is a step of a plan: it runs once, after other tasks of its plan."""
-    leaves = [it for _, it in walk(trigger.condition)] if trigger.condition else []
-    waits = any(isinstance(it, TaskDone) for it in leaves)
-    files = any(isinstance(it, (FileChanged, FileExists, LlmEvalCondition)) for it in leaves)
-    return trigger.once and trigger.origin != "file" and waits and not files
 
 
 def watched(condition: Condition) -> tuple[Pattern, ...]:

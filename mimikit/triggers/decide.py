@@ -444,4 +444,5 @@ def make_run(trigger: Trigger, slot: str, now: datetime, upstream: tuple[str, ..
         remote=trigger.remote,
         timezone=(trigger.schedule and trigger.schedule.timezone) or trigger.timezone,
         locale=trigger.locale,
+        files=trigger.files,
     )

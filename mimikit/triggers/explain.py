@@ -133,6 +133,7 @@ class ExplanationContext:
     is_live: Callable[[str], bool] = lambda _task_id: False
     model_missing: str | None = None
     """Why no model can answer llm_eval conditions."""
+    runs_of: Callable[[str], Sequence[object]] = lambda _trigger_id: ()
 
 
 class _Shown(BaseModel):

@@ -141,6 +141,7 @@ def parse(text: str) -> Pattern:
             f"expected a path or a glob of at most {MAX_PATTERN} characters, such as "
             f"`src/**/*.py`; got {text[:60]!r}",
             field="path",
+            code="bad_path",
         )
     absolute = text.startswith("/")
     parts = [part for part in text.split("/") if part not in ("", ".")]
@@ -156,6 +157,7 @@ def parse(text: str) -> Pattern:
             f"expected a path outside of `{STATE_FOLDER}`, got {text[:60]!r}: the state folder is "
             "never watched; wait for a task with `task_done`",
             field="path",
+            code="bad_path",
         )
     if any("**" in part and part != "**" for part in parts):
         raise _refusal("`**` to stand alone between slashes", text)
@@ -171,7 +173,7 @@ def parse(text: str) -> Pattern:
 
 
 def _refusal(expected: str, text: str) -> BadInput:
-    return BadInput(f"expected {expected}, got {text[:60]!r}", field="path")
+    return BadInput(f"expected {expected}, got {text[:60]!r}", field="path", code="bad_path")
 
 
 @functools.lru_cache(maxsize=1000)

@@ -15,8 +15,8 @@ from mimikit.protocol.ids import check_id, derived_id
 from mimikit.protocol.json import Json, dump_line, line_of, parse_object
 from mimikit.protocol.models import REMINDER, time_text
 from mimikit.protocol.notify import with_default_notify
-from mimikit.protocol.records import bad_record, max_record_bytes, written_at
-from mimikit.protocol.triggers import Schedule, Trigger, TriggerState
+from mimikit.protocol.records import bad_record, check_text, max_record_bytes, written_at
+from mimikit.protocol.triggers import Schedule, TaskDone, Trigger, TriggerState
 from mimikit.triggers import conditions, schedule
 
 
@@ -61,8 +61,7 @@ def parse(trigger_id: str, data: bytes, seen_at: datetime) -> Trigger:
 
 def check(trigger: Trigger) -> None:
     check_id(trigger.id)
-    if not trigger.prompt.strip():
-        raise BadInput("prompt: expected some text, got only blanks", field="prompt")
+    check_text(trigger.prompt, "prompt")
     if trigger.profile == REMINDER and trigger.role != "worker":
         raise BadInput(f"role: expected none for a reminder, got {trigger.role!r}", field="role")
     if (trigger.schedule is None) == (trigger.condition is None):
@@ -86,6 +85,14 @@ def type_of(plan: Schedule | None) -> Literal["recurring", "scheduled", "conditi
     return "scheduled" if plan.run_at is not None else "recurring"
 
 
+def is_step(trigger: Trigger) -> bool:
+    """Whether it is a step of a plan: it runs once, after other tasks of its plan."""
+    leaves = [it for _, it in conditions.walk(trigger.condition)] if trigger.condition else []
+    waits = any(isinstance(leaf, TaskDone) for leaf in leaves)
+    of_tasks = all(leaf.type in ("task_done", "task_failed", "and", "or") for leaf in leaves)
+    return trigger.once and trigger.origin != "file" and waits and of_tasks
+
+
 def edited(trigger: Trigger, changes: Mapping[str, object]) -> Trigger:
     """A validated copy with some fields (names as on disk) replaced; raises BadInput.
 
@@ -107,8 +114,7 @@ def edited(trigger: Trigger, changes: Mapping[str, object]) -> Trigger:
         if trigger.notify is not None or "notify" in changes:
             new = with_default_notify(new)
     except ValidationError as error:
-        complaint = bad_record(error)
-        raise BadInput(str(complaint), field=complaint.field) from None
+        raise bad_record(error) from None
     except (ValueError, TypeError):
         raise BadInput("expected valid JSON: no NaN, no lone surrogates") from None
     check(new)
@@ -150,10 +156,9 @@ def check_new(files: Files, trigger: Trigger) -> None:
     """Validate a new trigger; raises BadInput, or Conflict for a dependency cycle."""
     check(trigger)
     if cycle := cycle_of(files, trigger):
-        raise Conflict(
-            f"condition: expected no cycle, got {' → '.join(cycle)}: each would wait for the next",
-            field="condition",
-        )
+        way = " → ".join(cycle)
+        message = f"condition: expected no cycle, got {way}: each would wait for the next"
+        raise Conflict(message, field="condition", code="condition_cycle")
 
 
 def cycle_of(files: Files, trigger: Trigger, *, accepted: bool = False) -> list[str] | None:

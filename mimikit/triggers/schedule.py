@@ -55,9 +55,8 @@ def _check_limits(schedule: Schedule) -> None:
             f"{used[0]}: expected it with interval or cron, got runAt", field=f"schedule.{used[0]}"
         )
     if plan.until is not None and plan.starting is not None and plan.until < plan.starting:
-        raise BadInput(
-            "until: expected a time after starting, got an earlier one", field="schedule.until"
-        )
+        message = "until: expected a time after starting, got an earlier one"
+        raise BadInput(message, field="schedule.until", code="no_future_time")
     used = [name for name, value in steps.items() if value is not None]
     if not used:
         return
@@ -96,23 +95,23 @@ def with_limits_of(old: Schedule | None, new: Schedule, given: Collection[str] =
 
 def check_coming(schedule: Schedule, now: datetime, zone: ZoneInfo = UTC_ZONE) -> None:
     if schedule.run_at is None and not upcoming(schedule, now=now, zone=zone):
-        raise BadInput(
-            "until: expected a time to come, got one that passed", field="schedule.until"
-        )
+        message = "until: expected a time to come, got one that passed"
+        raise BadInput(message, field="schedule.until", code="no_future_time")
 
 
 def zone_of(schedule: Schedule, workspace: ZoneInfo) -> ZoneInfo:
     """The time zone of a schedule: its own, else the workspace's; raises BadInput."""
-    if schedule.timezone is None:
-        return workspace
+    name = schedule.timezone
+    return workspace if name is None else time_zone(name, "schedule.timezone")
+
+
+def time_zone(name: str, field: str = "timezone") -> ZoneInfo:
+    """Raises BadInput."""
     try:
-        return ZoneInfo(schedule.timezone)
+        return ZoneInfo(name)
     except (KeyError, ValueError, OSError):
-        raise BadInput(
-            "timezone: expected an IANA time zone such as Asia/Shanghai, "
-            f"got {schedule.timezone[:60]!r}",
-            field="schedule.timezone",
-        ) from None
+        message = f"timezone: expected an IANA time zone such as Asia/Shanghai, got {name[:60]!r}"
+        raise BadInput(message, field=field, code="bad_zone") from None
 
 
 def next_run_at(
@@ -300,16 +299,17 @@ def check_cron(expression: str) -> None:
     """Validate a cron line with at least one future time; raises BadInput."""
     expected = "cron: expected minute hour day month weekday, such as `0 9 * * 1-5`"
     if len(expression) > 200 or len(expression.split()) != 5:
-        raise BadInput(f"{expected}; got {expression[:60]!r}", field="schedule.cron")
+        message = f"{expected}; got {expression[:60]!r}"
+        raise BadInput(message, field="schedule.cron", code="bad_cron")
     try:
         first = next(_simulated(expression, datetime(2026, 1, 1, tzinfo=UTC)), None)
     except (CronSimError, AssertionError, ValueError, TypeError) as error:
         detail = f" ({error})" if isinstance(error, CronSimError) else ""
-        raise BadInput(
-            f"{expected}; got {expression[:60]!r}{detail}", field="schedule.cron"
-        ) from None
+        message = f"{expected}; got {expression[:60]!r}{detail}"
+        raise BadInput(message, field="schedule.cron", code="bad_cron") from None
     if first is None:
-        raise BadInput(f"cron: {expression!r} has no future time", field="schedule.cron")
+        message = f"cron: {expression!r} has no future time"
+        raise BadInput(message, field="schedule.cron", code="no_future_time")
 
 
 def cron_times(expression: str, after: datetime, zone: ZoneInfo) -> Iterator[datetime]:

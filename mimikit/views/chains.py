@@ -24,6 +24,7 @@ from mimikit.triggers import conditions, registry
 from mimikit.triggers.explain import Explanation, ExplanationContext
 from mimikit.views import tasks, triggers
 from mimikit.views.base import Render, Title, View, Words
+from mimikit.views.job_views import JobView
 from mimikit.views.tasks import LedgerEvent, ResultView, TaskView
 from mimikit.views.triggers import TriggerView
 from mimikit.views.usage import TokenCounts
@@ -75,6 +76,8 @@ class TriggerDetail(View):
     explanation: Explanation
     chain: list[ChainStep]
     usage: TokenCounts = TokenCounts()
+    job: JobView | None = None
+    """Its runs as one job, with the result of the last."""
 
 
 class TraceView(View):

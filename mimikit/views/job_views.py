@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import threading
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 
 from mimikit.language import phrases
 from mimikit.language.plain_text import without_printed
@@ -17,6 +18,7 @@ from mimikit.triggers import registry
 from mimikit.views import jobs, tasks
 from mimikit.views.base import Render, Title, View
 from mimikit.views.jobs import Job, JobKind, JobState
+from mimikit.views.triggers import RecentRun
 
 RESULT_SHOWN = 1200
 _TAIL_BYTES, _TAIL_LINES, _TAIL_SHOWN = 8192, 4, 400
@@ -34,8 +36,10 @@ class JobStepView(View):
 
 
 class JobOutcome(View):
-    """How a job ended, once: its result, or why it failed and what it printed."""
+    """How a job, or the last run of a trigger, ended: its result, or why it failed, said once."""
 
+    task_id: str
+    state: str
     text: str
     """At most the beginning; of a failure the end."""
     cut: int
@@ -76,7 +80,7 @@ class JobView(View):
     """Of a trigger: how many runs ended otherwise than the one before."""
     failures: int
     outcome: JobOutcome | None
-    """Of an ended job, where it was asked for in full."""
+    """Of an ended job, where it was asked for in full, and of the last run of a trigger."""
 
 
 class JobPage(View):
@@ -106,6 +110,16 @@ class JobReader:
                 self._place = (name, offset)
                 jobs.fold(self._ended, line)
             return jobs.with_live(self._ended, live)
+
+    def recent_runs(self) -> Callable[[str], list[RecentRun]]:
+        """Looks up the newest runs of triggers; the ledger is read on once, at the first."""
+        found = functools.cache(self.all)
+
+        def runs_of(trigger_id: str) -> list[RecentRun]:
+            job = found().get(trigger_id)
+            return [RecentRun.of(step) for step in job.recent] if job else []
+
+        return runs_of
 
     def totals(self, found: dict[str, Job] | None = None) -> dict[JobState, int]:
         """A task beyond those of a queue that are read counts as one waiting job."""
@@ -181,7 +195,9 @@ class JobReader:
         snapshot = tasks.find_snapshot(self._files, step.id)
         record = tasks.task_view(self._files, snapshot, live) if snapshot else None
         is_trigger = job.kind == "trigger"
-        ended = state not in jobs.LIVE
+        end = snapshot if state not in jobs.LIVE else None
+        if is_trigger and end is None and job.ended_runs:
+            end = tasks.find_snapshot(self._files, job.ended_runs[-1].id)
         return JobView(
             id=job.id,
             kind=job.kind,
@@ -202,7 +218,7 @@ class JobReader:
             runs=job.runs,
             changes=registry.state(self._files, job.id).changes if is_trigger else 0,
             failures=job.failures if is_trigger else 0,
-            outcome=self._outcome(snapshot) if in_full and ended and snapshot else None,
+            outcome=self._outcome(end) if end and (in_full or is_trigger) else None,
         )
 
     def _outcome(self, snapshot: TaskSnapshot) -> JobOutcome | None:
@@ -218,6 +234,8 @@ class JobReader:
         written = phrases.fence(shown) if is_output or found.error else shown
         rendered = self._render(written) if shown and self._render else None
         return JobOutcome(
+            task_id=snapshot.task.id,
+            state=found.status,
             text=shown,
             cut=len(text) - len(shown),
             html=rendered,

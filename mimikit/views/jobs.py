@@ -25,6 +25,8 @@ JobKind: TypeAlias = Literal["request", "trigger"]
 STATES: tuple[JobState, ...] = get_args(JobState)
 LIVE: tuple[JobState, ...] = ("running", "planning", "asked", "waiting")
 """In the order of lists."""
+MAX_RECENT = 12
+"""Ended runs that a trigger's job has of its past."""
 ENDED: tuple[EndStatus, ...] = ("done", "failed", "canceled")
 
 
@@ -58,6 +60,8 @@ class Job:
     runs: int = 0
     failures: int = 0
     newest_run: str = ""
+    ended_runs: tuple[JobStep, ...] = ()
+    """Of a trigger: the newest that ended, oldest first."""
     part_of: str = ""
     """Of a trigger that is a step of a plan: the job of the plan."""
 
@@ -96,6 +100,13 @@ class Job:
         steps = sorted(self.steps.values(), key=lambda step: step.pending)
         return [it for it in steps if it.seat == "worker" or it.state in ("failed", "canceled")]
 
+    @property
+    def recent(self) -> list[JobStep]:
+        """Of a trigger: its newest runs, oldest first, those in progress last."""
+        ended = {step.id for step in self.ended_runs}
+        live = [step for step in self.steps.values() if step.id not in ended]
+        return [*self.ended_runs, *live][-MAX_RECENT:]
+
     @cached_property
     def ended_at(self) -> datetime | None:
         if self.state is None or self.state in LIVE:
@@ -107,10 +118,16 @@ class Job:
 
     def after(self, step: JobStep, trigger_id: str | None = None) -> Job:
         """The job once a step has ended, which this trigger queued."""
-        before = {} if self.kind == "trigger" else self.without(trigger_id)
-        is_new = step.id not in self.steps  # a crash may have written its line twice
-        failures = self.failures + (is_new and step.state == "failed")
-        return dataclasses.replace(self, steps={**before, step.id: step}, failures=failures)
+        if self.kind == "request":
+            return dataclasses.replace(self, steps={**self.without(trigger_id), step.id: step})
+        if step.id in self.steps:  # a crash had written its line twice
+            return self
+        return dataclasses.replace(
+            self,
+            steps={step.id: step},
+            failures=self.failures + (step.state == "failed"),
+            ended_runs=(*self.ended_runs, step)[-MAX_RECENT:],
+        )
 
 
 def fold(jobs: dict[str, Job], line: Line) -> None:

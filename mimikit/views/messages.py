@@ -17,6 +17,7 @@ from mimikit.protocol.files import Files, ReadOnlyFiles
 from mimikit.protocol.ids import is_id
 from mimikit.protocol.json import Json
 from mimikit.protocol.models import (
+    FileRef,
     Hit,
     Instant,
     Message,
@@ -47,6 +48,7 @@ class MessageView(View):
     usage: Usage | None
     duration_ms: int | None
     quote: str | None
+    files: list[FileRef]
     engine: str | None
     failed: bool
     stopped: bool
@@ -82,6 +84,7 @@ class InboxItemView(View):
     text: str
     created_at: Instant
     quote: str | None
+    files: list[FileRef]
     state: Literal["queued", "answering"]
 
 

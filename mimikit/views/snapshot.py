@@ -180,7 +180,7 @@ class StateReader:
     def situation(self, consumer: Consumer | None = None) -> ExplanationContext:
         consumer = consumer or self.consumer()
         now, zone = self._clock.now(), self._settings.zone
-        return status.situation(self.files, consumer, now=now, zone=zone)
+        return status.situation(self.files, consumer, now=now, zone=zone, jobs=self.jobs)
 
     def messages(self, before: str | None, limit: int) -> MessagesPage:
         page = self.conversation.page(before, limit)

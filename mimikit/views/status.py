@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import socket
 from datetime import datetime, timedelta
 from itertools import islice
@@ -106,10 +107,15 @@ def read_consumer(files: Files, now: datetime) -> Consumer:
 
 
 def situation(
-    files: ReadOnlyFiles, consumer: Consumer, *, now: datetime, zone: ZoneInfo
+    files: ReadOnlyFiles,
+    consumer: Consumer,
+    *,
+    now: datetime,
+    zone: ZoneInfo,
+    jobs: JobReader | None = None,
 ) -> ExplanationContext:
     current = consumer.current
-    return world.situation(
+    known = world.situation(
         files,
         now=now,
         zone=zone,
@@ -117,6 +123,7 @@ def situation(
         consumer_up=consumer.is_up,
         model_missing=triggers.model_missing(current.engines if current else {}),
     )
+    return dataclasses.replace(known, runs_of=(jobs or JobReader(files)).recent_runs())
 
 
 # ---- for page and API

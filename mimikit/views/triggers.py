@@ -12,6 +12,7 @@ from mimikit.protocol.models import EngineStatus, Instant, Notify, to_utc
 from mimikit.protocol.notify import notify_of, notify_words
 from mimikit.protocol.triggers import Condition, Schedule, Trigger
 from mimikit.tasks import ledger
+from mimikit.tasks.queue import TaskState
 from mimikit.tools.world import active, title
 from mimikit.triggers import conditions, explain, registry
 from mimikit.triggers.explain import Explanation, ExplanationContext
@@ -21,6 +22,14 @@ from mimikit.views.base import Title, View, Words
 MAX_LISTED = 500
 _EVALUATING_PROFILE = "standard"
 _NO_MODEL = "no language model is connected"
+
+
+class RecentRun(View):
+    """A run of a trigger; `at`: when it ended, else when it was queued."""
+
+    id: str
+    state: TaskState
+    at: Instant
 
 
 class TriggerView(View):
@@ -65,6 +74,8 @@ class TriggerView(View):
     headline: Words
     """Why it waits, or when it runs next."""
     last: Words | None
+    recent: list[RecentRun]
+    """The newest runs, oldest first, those in progress last."""
 
 
 class TriggerList(View):
@@ -104,6 +115,7 @@ def find(files: ReadOnlyFiles, trigger_id: str, context: ExplanationContext) -> 
         return None
     state = registry.state(files, trigger_id)
     fields: dict[str, object] = {**vars(state), "broken": broken, "last": None}
+    fields["recent"] = context.runs_of(trigger_id)
     if trigger is None:
         _, headline = explain.headline(trigger, state, broken, context)
         named = dict.fromkeys(("id", "title", "trace_id"), trigger_id)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import functools
 import threading
 import traceback
@@ -15,13 +14,21 @@ from werkzeug.exceptions import HTTPException
 
 from mimikit.config import asset_folder
 from mimikit.engines.setup import run_test_in_child
-from mimikit.errors import BadInput, Conflict, MimikitError, NotFound, Refused, StorageError
+from mimikit.errors import (
+    BadInput,
+    BadSettings,
+    Conflict,
+    MimikitError,
+    NotFound,
+    Refused,
+    StorageError,
+)
 from mimikit.memory.workspace_docs import Documents
 from mimikit.protocol.files import ReadOnlyFiles
 from mimikit.state import State
 from mimikit.views.memory import MemoryReader
 from mimikit.views.snapshot import StateReader
-from mimikit.web.api import conversation, engines, memory, system, tasks, triggers
+from mimikit.web.api import conversation, engines, memory, system, tasks, triggers, uploads
 from mimikit.web.api.routing import EXTENSION, Site, Trial, current_site, error_answer
 from mimikit.web.assets import Assets, compress, page_routes
 from mimikit.web.feed import Feed
@@ -51,16 +58,15 @@ HEADERS = {
     "X-Frame-Options": "DENY",
 }
 AREAS = (
-    *(system.session, conversation.area, tasks.area, triggers.area, system.feed),
+    *(system.session, conversation.area, uploads.area, tasks.area, triggers.area, system.feed),
     *(system.status_area, engines.area, memory.memory, memory.searching, memory.backlog),
 )
 _PLAIN = {
-    400: "the request is malformed",
-    404: "there is nothing at this address",
-    405: "this address does not take that method",
-    413: f"the request is too large; at most {MAX_BODY_BYTES // 1024} KiB are taken",
+    400: MimikitError("the request is malformed", code="bad_request"),
+    404: MimikitError("there is nothing at this address", code="bad_request"),
+    405: MimikitError("this address does not take that method", code="bad_request"),
 }
-_STATUS = ((NotFound, 404), (Conflict, 409), (BadInput, 422), (Refused, 403))
+_STATUS = ((NotFound, 404), (Conflict | BadSettings, 409), (BadInput, 422), (Refused, 403))
 
 
 def build_web(
@@ -134,23 +140,27 @@ def _once(make: Callable[[], MemorySearch]) -> Callable[[], MemorySearch]:
 
 
 def _finish(response: Response) -> Response:
-    response.headers.update(HEADERS)
+    policy = response.headers.get("Content-Security-Policy", _CSP)  # a file has its own
+    response.headers.update(HEADERS | {"Content-Security-Policy": policy})
     response.headers.setdefault("Cache-Control", "no-store")
     return compress(response)
+
+
+def _too_large(kib: int) -> MimikitError:
+    message = f"the request is too large; at most {kib} KiB are taken"
+    return MimikitError(message, code="body_too_large", params={"max": kib})
 
 
 def _on_error(error: Exception) -> Response:
     original = getattr(error, "original_exception", None)
     if isinstance(original, Exception):
         error = original
-    if isinstance(error, RequestDenied):
-        response = error_answer(error.status, str(error), error.field)
-        if error.wait_s:
-            response.headers["Retry-After"] = str(int(error.wait_s) + 1)
-        return response
     if isinstance(error, HTTPException):
         status = error.code or 400
-        response = error_answer(status, _PLAIN.get(status, str(error.description or error.name)))
+        plain = _PLAIN.get(status) or MimikitError(str(error.description or error.name))
+        if status == 413:
+            plain = _too_large((request.max_content_length or MAX_BODY_BYTES) // 1024)
+        response = error_answer(status, plain)
         for name, value in error.get_headers():
             if name in ("Allow", "Retry-After"):
                 response.headers[name] = value
@@ -159,18 +169,21 @@ def _on_error(error: Exception) -> Response:
         with contextlib.suppress(StorageError):
             current_site().files.make_folders()
     if isinstance(error, MimikitError):
-        field = error.field if isinstance(error, BadInput) else None
-        return error_answer(_status_of(error), str(error), field)
+        response = error_answer(_status_of(error), error)
+        if wait_s := error.params.get("seconds"):
+            response.headers["Retry-After"] = str(wait_s)
+        return response
     # A bug: the details are for the log.
     trace = "".join(traceback.format_exception(error, limit=-8))
     current_site().log.write("error", "web_failed", path=request.path[:200], method=request.method)
     current_site().log.write("error", "web_trace", trace=trace)
-    return error_answer(503, "something went wrong here; the log has the details; try again")
+    message = "something went wrong here; the log has the details; try again"
+    return error_answer(503, MimikitError(message))
 
 
 def _status_of(error: MimikitError) -> int:
-    if isinstance(error, StorageError):
-        cause = error.__cause__
-        full = isinstance(cause, OSError) and cause.errno in (errno.ENOSPC, errno.EDQUOT)
-        return 507 if full else 503
+    if isinstance(error, RequestDenied):
+        return error.status
+    if error.code == "disk_full":
+        return 507
     return next((status for kind, status in _STATUS if isinstance(error, kind)), 503)

@@ -11,7 +11,7 @@ from flask import g, request
 from werkzeug.routing import RequestRedirect
 
 from mimikit.clock import Clock
-from mimikit.errors import BadSettings
+from mimikit.errors import BadSettings, ErrorCode, ErrorParams, Refused
 from mimikit.log import EventLog
 from mimikit.protocol.files import Files
 from mimikit.web import tokens
@@ -20,6 +20,7 @@ KEY_HEADER = "X-Mimikit-Session"
 """Instead of a cookie, which a browser sends to every port of the host."""
 # Endpoints without login.
 OPEN = frozenset({"page.index", "page.asset", "status.healthz", "session.login"})
+UPLOAD = "files.upload"
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 LOOPBACK_NAMES = frozenset({"127.0.0.1", "localhost", "[::1]"})
 _MAX_LOGGED_PER_MINUTE = 60
@@ -28,14 +29,20 @@ _PREFIX = re.compile(r"(/[A-Za-z0-9._~-]{1,60}){1,8}")
 _HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::[0-9]+)?")
 
 
-class RequestDenied(Exception):
+class RequestDenied(Refused):
     def __init__(
-        self, status: int, message: str, *, reason: str, field: str | None = None, wait_s: float = 0
+        self,
+        status: int,
+        message: str,
+        *,
+        reason: str = "",
+        field: str | None = None,
+        code: ErrorCode | None = None,
+        params: ErrorParams | None = None,
     ) -> None:
-        """`message`: for the caller. `reason`: for the log."""
-        super().__init__(message)
-        self.status, self.reason = status, reason
-        self.field, self.wait_s = field, wait_s
+        """`message`: for the caller. `reason`: for the log, by default the code."""
+        super().__init__(message, field=field, code=code, params=params)
+        self.status, self.reason = status, reason or self.code
 
 
 class Guard:
@@ -81,7 +88,7 @@ class Guard:
             raise RequestDenied(400, message, reason="host")
         # Address. Flask would answer a similar one with a redirect.
         if isinstance(request.routing_exception, RequestRedirect):
-            raise RequestDenied(404, "there is nothing at this address", reason="address")
+            raise RequestDenied(404, "there is nothing at this address", code="bad_request")
         has_effect, headers = request.method not in SAFE_METHODS, request.headers
         own = f"{request.scheme}://{request.environ['HTTP_HOST']}".lower()
         is_own = is_same_origin(headers.get("Sec-Fetch-Site"), headers.get("Origin"), own)
@@ -92,12 +99,13 @@ class Guard:
         is_api = request.path.startswith("/api/")
         if is_api if request.endpoint is None else request.endpoint not in OPEN:
             g.key = self._caller_key()
-        # Content type: JSON, which another site's form cannot send.
+        # Content type: JSON or bytes, which another site's form cannot send.
         content_type = request.mimetype
         is_empty = request.method == "DELETE" and not content_type and not request.content_length
-        if has_effect and content_type != "application/json" and not is_empty:
+        is_upload = request.endpoint == UPLOAD and content_type == "application/octet-stream"
+        if has_effect and content_type != "application/json" and not is_empty and not is_upload:
             message = f"expected content type application/json, got {content_type[:60] or 'none'}"
-            raise RequestDenied(415, message, reason="content type")
+            raise RequestDenied(415, message, reason="content type", code="bad_request")
 
     def canonical_url(self) -> str | None:
         """The address to redirect a browser to; None when it is there already.
@@ -120,11 +128,12 @@ class Guard:
         # Read first, so that a token that is renewed meanwhile ends the session.
         current = self._token.get()
         if token is not None:
-            denied = RequestDenied(401, "that is not the token", reason="bad token", field="token")
+            denied = RequestDenied(401, "that is not the token", field="token", code="bad_token")
             self._check_token(token, denied)
         elif not tokens.spend_login_code(self._files, code or "", self._clock.now()):
             message = "this login link was used or is too old; `mimikit token` makes a new one"
-            raise self._rate_limited(RequestDenied(401, message, reason="bad code", field="code"))
+            denied = RequestDenied(401, message, field="code", code="login_link_used")
+            raise self._rate_limited(denied)
         key = tokens.begin_session(self._files, current, self._clock.now())
         by = "token" if token is not None else "code"
         self._log.write("audit", "login", address=request.remote_addr, by=by)
@@ -146,13 +155,13 @@ class Guard:
         """The key of the caller's session; empty when the token is sent."""
         scheme, _, bearer = request.headers.get("Authorization", "").partition(" ")
         if scheme.lower() == "bearer":
-            denied = RequestDenied(401, "log in first", reason="bad bearer")
+            denied = RequestDenied(401, "log in first", reason="bad bearer", code="logged_out")
             self._check_token(bearer.strip(), denied)
             return ""
         key = request.headers.get(KEY_HEADER, "")
         if not key or not self._is_session(key):
             reason = "bad session" if key else "no login"
-            raise RequestDenied(401, "log in first", reason=reason)
+            raise RequestDenied(401, "log in first", reason=reason, code="logged_out")
         return key
 
     def _is_session(self, key: str) -> bool:
@@ -172,9 +181,9 @@ class Guard:
         """`denied`, or an error that there were too many failed logins."""
         if self._failures.take():
             return denied
-        wait_s = self._failures.wait_s()
-        message = f"too many failed logins; try again in {int(wait_s) + 1} s"
-        return RequestDenied(429, message, reason="too many failed logins", wait_s=wait_s)
+        seconds = int(self._failures.wait_s()) + 1
+        message = f"too many failed logins; try again in {seconds} s"
+        return RequestDenied(429, message, code="too_many", params={"seconds": seconds})
 
 
 def is_same_origin(fetch_site: str | None, origin: str | None, own: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import re
 from collections.abc import Callable
 
@@ -13,6 +14,10 @@ from tests.browser.product import Product
 
 pytestmark = pytest.mark.browser
 
+PNG = (
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk"
+    "+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+)
 KEYDOWN = """(field, given) => field.dispatchEvent(
   new KeyboardEvent("keydown", {key: "Enter", bubbles: true, cancelable: true, ...given}))"""
 
@@ -43,6 +48,40 @@ def test_a_reply_is_rendered_and_its_code_can_be_copied(chat: Chat) -> None:
     reply.get_by_role("button", name="Copy", exact=True).click()
     expect(reply.get_by_role("button", name="Copied")).to_be_visible()
     assert chat.page.evaluate("navigator.clipboard.readText()") == "copy-me\ncopy-twice"
+
+
+HAND_OVER = """(field, [kind, name, bytes]) => {
+  const given = new DataTransfer();
+  given.items.add(new File([Uint8Array.from(bytes)], name));
+  const types = kind === "paste" ? [kind] : ["dragover", kind];
+  const event = (type) => kind === "paste"
+    ? new ClipboardEvent(type, {clipboardData: given, bubbles: true, cancelable: true})
+    : new DragEvent(type, {dataTransfer: given, bubbles: true, cancelable: true});
+  return types.every((type) => !field.dispatchEvent(event(type)));
+}"""
+
+
+def test_files_are_dropped_pasted_removed_and_sent(chat: Chat) -> None:
+    page, png = chat.page, base64.b64decode(PNG)
+    gif = list(b"GIF89a")
+    assert page.locator("header").first.evaluate(HAND_OVER, ["drop", "a.md", list(b"Milk")])
+    assert chat.field.evaluate(HAND_OVER, ["paste", "dot.png", list(png)])
+    assert chat.field.evaluate(HAND_OVER, ["drop", "no.gif", gif])
+    chips = page.get_by_role("list", name="Files").get_by_role("listitem")
+    expect(chips).to_have_text([re.compile("a.md"), re.compile("dot.png"), re.compile("no.gif")])
+    page.get_by_role("button", name="Remove no.gif").click()
+    page.reload()  # they stay beside the draft
+    expect(chips).to_have_count(2)
+    chat.field.press("Enter")
+    sent = chat.message("a.md").last
+    expect(sent.get_by_role("img", name="dot.png")).to_have_attribute(
+        "src", f"data:image/png;base64,{PNG}"
+    )
+    expect(page.locator(".dock .files")).to_have_count(0)
+    with page.expect_download() as download:
+        sent.get_by_role("button", name="Save a.md").click()
+    assert download.value.suggested_filename == "a.md"
+    expect(chat.message("I have kept")).to_be_visible()
 
 
 def test_what_is_no_markup_stays_text_whoever_wrote_it(chat: Chat) -> None:

@@ -285,7 +285,7 @@ def look_at_forms(page: Page, product: Product, look: Any) -> None:
     """Each kind of time and condition, with what is wrong shown, and one that is edited."""
     page.goto(f"{product.url}/#/triggers/new")
     form = page.locator("#trigger-form")
-    for kind in ("plain", "every", "cron", "at", "task", "llm_eval", "several"):
+    for kind in ("plain", "every", "cron", "at", "task_done", "llm_eval", "several"):
         form.locator("#when").select_option(kind)
         form.locator("button[type=submit]").click()
         expect(form.locator("#prompt-error")).to_be_visible()

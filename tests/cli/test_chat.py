@@ -69,6 +69,18 @@ def test_without_a_consumer_the_message_is_queued_and_the_command_fails(
     assert (item.id, item.text, item.locale) == (path.stem, "你好", "zh-CN")
 
 
+def test_files_go_with_the_message(cli: Cli, tmp_path: Path) -> None:
+    cli("init")
+    (tmp_path / "a.md").write_text("Milk")
+    given = "chat", "--file", str(tmp_path / "a.md")
+    assert "expected TEXT" in cli(*given).stderr
+    assert "your message is kept" in cli(*given, "what is missing?").stderr
+    (path,) = (tmp_path / ".mimikit" / "inbox").iterdir()
+    (ref,) = InboxItem.model_validate_json(path.read_text()).files
+    assert (ref.name, ref.kind, ref.bytes) == ("a.md", "text", 4)
+    assert (tmp_path / ".mimikit" / "files" / ref.id).read_text() == "Milk"
+
+
 @pytest.mark.parametrize(
     ("text", "said"), [("  ", "got only blanks"), ("x" * 200_001, "at most 200000 characters")]
 )

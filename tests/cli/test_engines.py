@@ -123,7 +123,7 @@ def test_changes_made_during_a_trial_are_kept(
     """A trial takes up to a minute; other writers may change the settings meanwhile."""
     cli("init")
 
-    def slow(_trial: EndpointTrial) -> EndpointTest:
+    def slow(_trial: EndpointTrial, _state: Path) -> EndpointTest:
         other = ["--base-url", "http://127.0.0.1:9/v1", "--model", "m", "--no-test"]
         assert cli("engine", "add", "other", *other).exit_code == 0
         assert cli("usage", "--set-daily", "9000").exit_code == 0

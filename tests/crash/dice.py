@@ -67,7 +67,7 @@ def loaded_dice() -> Generator[Dice]:
         (ids, "os", DICE),
         (scratch, "tempfile", NoScratch),
         (scratch, "shutil", NoScratch),
-        (run, "write_upstream", lambda *_nothing: None),
+        (run, "write_inputs", lambda *_nothing: None),
     ]
     kept = [getattr(module, name) for module, name, _ in places]
     for module, name, stand_in in places:

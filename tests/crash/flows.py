@@ -284,7 +284,7 @@ FLOWS = (
     EngineFlow(
         "an endpoint comes and goes",
         (
-            lambda c: (c.put(f"{paths.CACHE}/endpoint-mine.json", b"{}"), c.put(_KEY, b"a key\n")),
+            lambda c: c.put(_KEY, b"a key\n"),
             lambda c: c.order("o1", "engine_set", "mine", **_ENDPOINT),
             lambda c: c.order("o2", "engine_use", "builtin mine"),
             lambda c: c.order("o3", "engine_remove", "mine"),

@@ -33,7 +33,7 @@ def read(*events: object) -> tuple[TurnReader, Desk]:
     desk = Desk()
     turn = TurnReader(desk.event)
     for event in events:
-        turn.take(json.dumps(event).encode())
+        turn.take_line(json.dumps(event).encode())
     return turn, desk
 
 
@@ -72,7 +72,7 @@ def test_a_failure_is_told_once() -> None:
 def test_it_is_busy_while_a_command_or_a_tool_runs() -> None:
     turn, _ = read(item("command_execution", "started", command="ls"))
     assert turn.working
-    turn.take(json.dumps(item("command_execution", command="ls", exit_code=0)).encode())
+    turn.take_line(json.dumps(item("command_execution", command="ls", exit_code=0)).encode())
     assert (turn.working, turn.acted) == (set(), True)
 
 
@@ -115,7 +115,7 @@ def test_commands_tools_and_files_are_told_as_they_happen() -> None:
     ).map(lambda value: json.dumps(value).encode())
 )
 def test_garbage_is_passed_over(line: bytes) -> None:
-    TurnReader(Desk().event).take(line)
+    TurnReader(Desk().event).take_line(line)
 
 
 def test_the_last_count_in_a_rollout_is_what_was_used() -> None:

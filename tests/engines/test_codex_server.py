@@ -14,10 +14,11 @@ import psutil
 import pytest
 
 from mimikit.clock import SystemClock
-from mimikit.engines.base import Failed, Outcome, ToolReply, ToolSpec
+from mimikit.engines.base import Attachment, Failed, Outcome, ToolReply, ToolSpec, TurnInput
 from mimikit.engines.codex.engine import CodexEngine
 from mimikit.engines.codex.failures import exhausted_until, failure_of
 from mimikit.engines.codex.server_turn import calls_once
+from mimikit.protocol.models import FileRef
 from tests.support.codex_ground import Here, codex_ground
 from tests.support.engine_requests import NOW, Desk
 from tests.support.fake_llm import FakeLLM, Step, tool_names
@@ -42,6 +43,8 @@ class Said(Desk):
         return any(name == "reply" for name, _ in self.calls)
 
 
+PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAAB"
+PNG += "JRU5ErkJggg=="
 HI = {"name": "reply", "arguments": {"text": "hi"}}
 NOTE = {"name": "remember", "arguments": {"text": "x"}}
 
@@ -120,6 +123,14 @@ class TestServed:
         assert len(str(request)) < 6000
         for secret in ("canary", str(warm.here.workspace)):
             assert secret not in str(request)
+
+    def test_a_picture_is_shown(self, warm: Warm) -> None:
+        ref = FileRef(id=f"{'0' * 32}.png", name="a.png", kind="image", bytes=68)
+        given = TurnInput(
+            NOW, attachments=(Attachment(ref, picture=f"data:image/png;base64,{PNG}"),)
+        )
+        assert warm.turn({"text": "a dot"}, input=given).status == "done"
+        assert "'type': 'input_image', 'image_url': 'data:image/" in str(warm.llm.requests[0])
 
     def test_a_shell_is_not_to_be_had(self, warm: Warm) -> None:
         line = f"touch {warm.here.workspace}/made"

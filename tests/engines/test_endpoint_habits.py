@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import json
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any, ClassVar
 
 import pytest
 
-from mimikit.engines.base import Failed, Outcome, ToolReply
+from mimikit.engines.base import UNSEEN_PICTURES, Attachment, Failed, Outcome, ToolReply
 from mimikit.engines.openai.endpoint import proxy_of
 from mimikit.engines.openai.failure import message_of
+from mimikit.protocol.models import FileRef
 from mimikit.tools.session import TellerSession
 from tests.support.endpoint import LOOK, REPLY, EndpointGround, delta, here, stream
 from tests.support.engine_requests import NOW, Desk
@@ -18,6 +19,8 @@ from tests.support.fake_llm import Body, FakeLLM
 from tests.support.twins import FakeClock
 
 __all__ = ["here"]
+
+HELLO: Body = {"text": "Hello"}
 
 
 def call(name: str = "", arguments: str = "", **fields: Any) -> Body:
@@ -385,12 +388,55 @@ def test_a_refused_field_is_left_out_once_and_remembered(
         first, later = [engine.run(here.ask(desk=desk, tools=(REPLY,))) for desk in desks]
         before = len(llm.requests) - 1
         assert before <= 4
-        again = here.engine(llm, api="chat", effort="low", max_tokens=4000)
-        assert again.run(here.ask(tools=(REPLY,))).status == "done"
+        assert engine.run(here.ask(tools=(REPLY,))).status == "done"
         assert len(llm.requests) == before + 2
         assert not missing & set(llm.requests[-1])
     assert ("takes no tools" in "".join(first.notices)) == ("tools" in missing)
     assert (first.text, later.text, later.notices) == ("Hello", "Hello", ())
+
+
+PNG = FileRef(id=f"{'0' * 32}.png", name="a.png", kind="image", bytes=3)
+URL = "data:image/png;base64,AAAA"
+SHOWN: dict[str, list[Body]] = {
+    "chat": [{"type": "text", "text": "go"}, {"type": "image_url", "image_url": {"url": URL}}],
+    "responses": [{"type": "input_text", "text": "go"}, {"type": "input_image", "image_url": URL}],
+}
+
+
+def looking(here: EndpointGround, llm: FakeLLM, api: str = "chat", **facts: Any) -> Any:
+    """The content of the user's message in the last request of a run with a picture."""
+    request = here.ask(tools=(REPLY,))
+    given = replace(request.input, attachments=(Attachment(PNG, picture=URL),))
+    assert here.engine(llm, api=api, **facts).run(replace(request, input=given)).status == "done"
+    body = llm.requests[-1]
+    return (body["messages"][1:] if api == "chat" else body["input"])[0]["content"]
+
+
+@pytest.mark.parametrize(
+    ("status", "message"),
+    [
+        (400, "messages[1]: unknown variant `image_url`, expected `text`"),
+        (404, "No endpoints found that support image input"),
+        (500, "image input is not supported - hint: provide the mmproj"),
+        (400, "Bad request"),
+    ],
+)
+def test_pictures_are_shown_to_a_model_that_takes_them(
+    here: EndpointGround, status: int, message: str
+) -> None:
+    def step(body: Body) -> Body:
+        is_seen = "image_url" in str(body["messages"])
+        return {"status": status, "body": {"error": {"message": message}}} if is_seen else HELLO
+
+    with FakeLLM([step]) as llm:
+        assert looking(here, llm) == f"go\n\n{UNSEEN_PICTURES}"
+        before = len(llm.requests)
+        assert "say that you cannot see them" in looking(here, llm)
+        assert len(llm.requests) == before + 1
+    with FakeLLM([HELLO]) as llm:
+        assert "cannot see" in looking(here, llm, model="other", vision=False)
+        for api, shown in SHOWN.items():
+            assert looking(here, llm, api, model=api, vision=True) == shown
 
 
 def test_a_worker_without_tools_costs_no_attempt(here: EndpointGround) -> None:
@@ -410,9 +456,6 @@ def test_a_wrong_guess_is_undone(here: EndpointGround) -> None:
         assert engine.run(here.ask()).text == "hi"
         llm.apis = ("/responses",)
         assert engine.run(here.ask()).text == "hi"
-    with FakeLLM([{"status": 200, "body": {"error": "Unexpected endpoint"}}]) as llm:
-        here.engine(llm, model="other").run(here.ask())
-        assert not (here.state / "cache/endpoint-mine.json").exists()
 
 
 def test_an_empty_probe_answered_by_an_unknown_model_shows_the_api(here: EndpointGround) -> None:
@@ -440,7 +483,8 @@ def test_the_window_is_asked_again_each_day(here: EndpointGround) -> None:
         llm.models[0]["max_model_len"] = 27000
         clock.advance(86401)
         engine.run(here.ask())
-    assert json.loads((here.state / "cache/endpoint-mine.json").read_text())["window"] == 27000
+    assert engine._profile is not None
+    assert engine._profile.window == 27000
 
 
 def test_a_prompt_that_the_server_cuts_is_reported_once(here: EndpointGround) -> None:

@@ -14,7 +14,7 @@ from mimikit.engines.kept_server import KeptProcess, KeptServer
 from mimikit.engines.process import Program, ProgramOutcome
 from mimikit.errors import EngineError
 
-PROGRAM = Program(["server"], Path("/"), {}, "mark", 1.0)
+PROGRAM = Program(["server"], Path("/"), {}, 1.0)
 
 
 class Server(KeptProcess):

@@ -62,7 +62,7 @@ def make(tmp_path: Path) -> Iterator[Make]:
     def engine(path: Path | None = None, **local: object) -> LocalEngine:
         path = path or model_file(tmp_path, *RULES)
         settings = Settings.model_validate({"local": {"model_path": str(path), **local}})
-        made.append(LocalEngine(settings, tmp_path, lambda word: word == "ls", program=PROGRAM))
+        made.append(LocalEngine(settings, lambda word: word == "ls", program=PROGRAM))
         return made[-1]
 
     yield engine
@@ -241,9 +241,9 @@ def test_it_ends_with_whoever_started_it_even_when_that_is_killed(tmp_path: Path
         "import psutil",
         "from mimikit.engines.base import CancelToken",
         "from mimikit.engines.local.server import ModelProcess",
-        f"state, program = Path({str(tmp_path)!r}), Path({str(PROGRAM)!r})",
+        f"program = Path({str(PROGRAM)!r})",
         f"model = dict(modelPath={str(path)!r}, threads=1, contextTokens=2048)",
-        "server = ModelProcess(model, state, idle_s=60, program=program)",
+        "server = ModelProcess(model, idle_s=60, program=program)",
         "server.start()",
         "server.wait_ready(CancelToken())",
         "print(psutil.Process().children()[0].pid, flush=True)",
@@ -304,7 +304,7 @@ def test_without_weights_it_says_how_to_fetch_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    engine = LocalEngine(Settings(), tmp_path, program=PROGRAM)
+    engine = LocalEngine(Settings(), program=PROGRAM)
     assert engine.unavailable() == NO_WEIGHTS
     folder = weights.folder_of_user()
     folder.mkdir(parents=True)

@@ -40,7 +40,7 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalEngine]:
     except EngineError as error:
         pytest.skip(f"the weights cannot be fetched: {error}")
     settings = Settings.model_validate({"local": {"model_path": str(path)}})
-    made = LocalEngine(settings, tmp_path_factory.mktemp("state"), lambda _word: False)
+    made = LocalEngine(settings, lambda _word: False)
     yield made
     made.close()
 

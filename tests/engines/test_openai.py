@@ -42,11 +42,10 @@ def said(body: Body) -> str:
 
 def test_the_api_of_an_endpoint_is_detected_once(here: EndpointGround) -> None:
     with FakeLLM([{"text": "hi"}], apis=[RESPONSES]) as llm:
+        engine = here.engine(llm)
         for _ in range(2):
-            carried_out(here, llm)
+            engine.run(here.ask())
         assert llm.looks == ["/v1/chat/completions", "/v1/responses"]
-        kept = json.loads((here.state / "cache/endpoint-mine.json").read_text())
-        assert (kept["api"], kept["baseUrl"]) == ("responses", llm.url)
 
 
 def test_an_endpoint_without_a_known_api_is_reported(here: EndpointGround) -> None:
@@ -255,15 +254,15 @@ def test_a_huge_error_is_shortened_and_has_no_key(here: EndpointGround) -> None:
     assert "\x1b" not in outcome.error
 
 
-def test_the_key_is_in_no_event_and_no_file_of_the_cache(here: EndpointGround) -> None:
+def test_the_key_is_in_no_event_and_no_other_file(here: EndpointGround) -> None:
     desk = Desk()
     with FakeLLM([{"status": 500}, {"text": "hi"}], key=KEY) as llm:
         carried_out(here, llm, desk)
         sent = {name.lower(): value for name, value in llm.headers[0].items()}
         assert sent["authorization"] == f"Bearer {KEY}"
     assert KEY not in str(desk.events)
-    kept = [path.read_text() for path in (here.state / "cache").iterdir() if path.is_file()]
-    assert KEY not in "".join(kept)
+    holders = [p for p in here.state.rglob("*") if p.is_file() and KEY in p.read_text()]
+    assert holders == [here.state / "secrets/mine.key"]
 
 
 def test_redirects_are_not_followed(here: EndpointGround) -> None:

@@ -15,7 +15,6 @@ import psutil
 import pytest
 
 from mimikit.clock import SystemClock
-from mimikit.engines import process_marks
 from mimikit.engines.base import Failed, Outcome, ToolReply
 from tests.support.engine_requests import Desk
 from tests.support.fake_llm import Body, FakeLLM, tool_names
@@ -57,9 +56,8 @@ def say(text: str) -> Body:
 
 def servers(state: Path) -> list[psutil.Process]:
     """What lives of the servers of a state."""
-    marks = ((one, process_marks._mark_of(one.pid)) for one in psutil.process_iter())
-    mine = f"{process_marks.state_id(state)}:opencode:"
-    return [one for one, mark in marks if mark.startswith(mine)]
+    known = ((one, one.info["environ"] or {}) for one in psutil.process_iter(["environ"]))
+    return [one for one, env in known if env.get("XDG_STATE_HOME", "").startswith(str(state))]
 
 
 # ---- what it is for

@@ -42,7 +42,6 @@ def shell(line: str, folder: Path, **limits: Any) -> Program:
         argv=("/bin/sh", "-c", line),
         cwd=folder,
         env=process.environment(),
-        mark=process_marks.mark(folder, "run-1"),
         **limits,
     )
 
@@ -104,7 +103,7 @@ def test_a_program_that_does_not_read_its_input_is_not_waited_for(tmp_path: Path
 def test_a_program_that_cannot_start_is_an_error(
     tmp_path: Path, argv: tuple[str, ...], folder: str, said: str
 ) -> None:
-    program = Program(argv, tmp_path / folder, process.environment(), "mark", timeout_s=5)
+    program = Program(argv, tmp_path / folder, process.environment(), timeout_s=5)
     before = open_files()
     with pytest.raises(EngineError, match=said):
         run(program)
@@ -149,8 +148,8 @@ from mimikit.engines import process, process_marks
 from mimikit.engines.base import CancelToken
 state, line = Path(sys.argv[1]), sys.argv[2]
 from mimikit.engines.process import Program
-program = Program(("/bin/sh", "-c", line), Path("/"), process.environment(),
-                          process_marks.mark(state, "run-9"), timeout_s=60)
+process_marks.mark_environment(state)
+program = Program(("/bin/sh", "-c", line), Path("/"), process.environment(), timeout_s=60)
 process.run(program, lambda _, data: print(data.decode(), flush=True), CancelToken())
 """
 

@@ -388,7 +388,7 @@ def test_all_roles_go_through_one_opencode_that_ends_with_the_consumer(tmp_path:
             here.say("m1", "make it")
             here.is_told("It is done, all of it.")
             marks = ((one, process_marks._mark_of(one.pid)) for one in psutil.process_iter())
-            mine = f"{process_marks.state_id(workspace / '.mimikit')}:opencode:"
+            mine = f"{process_marks.state_id(workspace / '.mimikit')}:"
             servers = [one for one, mark in marks if mark.startswith(mine)]
     assert servers
     assert not any(one.is_running() and one.status() != "zombie" for one in servers)

@@ -30,7 +30,7 @@ class Basic:
         facts = {"model_path": str(model_file(folder, *rules))}
         settings = Settings.model_validate({"timezone": "UTC", "local": facts})
         program = Path(local_model.__file__)
-        self.engine = LocalEngine(settings, folder, lambda _word: False, program=program)
+        self.engine = LocalEngine(settings, lambda _word: False, program=program)
         shell = Mind([])
         shell.name = "command"
         more = (BuiltinEngine(is_program=lambda _word: False), shell)

@@ -20,10 +20,10 @@ _MOST_WAITING = 20
 """The load rests while more tasks wait, so that the end comes soon after the last kill."""
 
 _SCRIPT = r"""# What every run of the load does: it says who it is, once, in one write.
-run=${MIMIKIT_RUN#*:}; id=${run%%:*}
-before=$(sed -n 's/^ *"attempts": *\([0-9]*\).*/\1/p' "STATE/worker/running/$id.json")
-echo "$id $before" >>"RUNS"
-if [ "$2" = stray ]; then (setsid sleep 3600.77 >/dev/null 2>&1 &); fi
+file=$(grep -l "$1 $2" "STATE/worker/running/"*.json | tail -1)
+before=$(sed -n 's/^ *"attempts": *\([0-9]*\).*/\1/p' "$file")
+echo "$(basename "$file" .json) $before" >>"RUNS"
+if [ "$3" = stray ]; then (setsid sleep 3600.77 >/dev/null 2>&1 &); fi
 sleep "$1"
 """
 
@@ -81,7 +81,8 @@ class Load:
     def line(self, dice: random.Random) -> str:
         """A shell line of the load."""
         stray = " stray" if dice.random() < 0.1 else ""
-        return f"sh {self.script} {dice.choice([0, 0.05, 0.1, 0.3])}{stray}"
+        name = f"{dice.getrandbits(64):x}"
+        return f"sh {self.script} {dice.choice([0, 0.05, 0.1, 0.3])} {name}{stray}"
 
     # ---- the clients --------------------------------------------------------------------
 

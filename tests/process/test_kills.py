@@ -240,7 +240,7 @@ def test_kills_lose_and_double_nothing(
         world.start_web()
         load = Load(world, f"r{number}")
         load.start()
-        prompt = f"sh {load.script} 0.05"
+        prompt = f"sh {load.script} 0.05 tick"
         world.put("triggers/trig-tick.json", {**_TRIGGER, "prompt": prompt})
         play = Round(world, load, random.Random(f"kills {number}"))
         play.play()

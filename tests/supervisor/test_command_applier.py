@@ -109,6 +109,8 @@ def test_a_failed_command_has_its_reason_and_blocks_no_other(
     ok, message = outcome(judged, "o1")
     assert not ok
     assert said in message
+    code = loaded(judged.files, paths.command_done("o1"))["code"]
+    assert code == ("bad_id" if ".." in target else "not_found")
     assert outcome(judged, "o3")[0]
     assert judged.product.log.errors == []
 

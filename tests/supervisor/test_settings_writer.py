@@ -95,15 +95,13 @@ def test_an_invalid_setting_is_refused_and_nothing_is_written(
     assert files.read(paths.CONFIG) is None
 
 
-def test_removing_an_endpoint_removes_its_key_and_cache(files: Files) -> None:
+def test_removing_an_endpoint_removes_its_key(files: Files) -> None:
     settings_writer.apply(
         files, command("engine_set", "deep", api_key_file="engine-deep.key", **ENDPOINT)
     )
     files.write(f"{paths.SECRETS}/engine-deep.key", b"k\n")
-    files.write(f"{paths.CACHE}/endpoint-deep.json", b"{}\n")
     settings_writer.apply(files, command("engine_remove", "deep"))
     assert not files.exists(f"{paths.SECRETS}/engine-deep.key")
-    assert not files.exists(f"{paths.CACHE}/endpoint-deep.json")
 
 
 def test_waiting_commands_are_settled_in_their_order_and_a_bad_one_stops_no_other(

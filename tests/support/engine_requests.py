@@ -63,7 +63,6 @@ def make_request(
         cancel=cancel or CancelToken(),
         workspace=Path("workspace"),
         scratch=Path("scratch"),
-        state=Path("state"),
         timeout_s=timeout_s,
         idle_timeout_s=timeout_s,
     )

@@ -39,7 +39,7 @@ class Ground:
     ) -> RunSpec:
         cancel = fields.pop("cancel", None) or CancelToken()
         made = make_request(role, TurnInput(now=NOW), desk, prompt=prompt, cancel=cancel)
-        folders = {"workspace": self.workspace, "scratch": self.scratch, "state": self.state}
+        folders = {"workspace": self.workspace, "scratch": self.scratch}
         fields["tools"] = Tools(
             made.tools.call, tuple(fields.pop("tools", ())), serve=fields.pop("serve", None)
         )

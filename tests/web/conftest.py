@@ -122,7 +122,7 @@ class Web:
 def error_of(response: Response) -> dict[str, Any]:
     """The error object of a response; asserts its shape."""
     told = response.get_json()["error"]
-    assert set(told) == {"message", "field"}
+    assert set(told) == {"code", "field", "params", "message"}
     assert told["message"]
     return told
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from mimikit.engines import setup
-from mimikit.engines.setup import TrialRequest
+from mimikit.engines.setup import EndpointTrial
 from mimikit.protocol import paths
 from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.models import Command, EngineStatus
@@ -80,7 +80,7 @@ def test_unreadable_settings_are_reported(web: Web) -> None:
     web.files.write(paths.CONFIG, b"x = [\n")
     for answer in (web.ask("GET", "/api/engines"), put(web)):
         assert answer.status_code == 409
-        assert "settings" in error_of(answer)["message"]
+        assert error_of(answer)["code"] == "bad_settings"
 
 
 def test_a_key_goes_into_its_file_and_nowhere_else(real: Web) -> None:
@@ -208,7 +208,7 @@ def test_a_trial_that_never_ends_times_out(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(setup, "TEST_TIMEOUT_S", 0.5)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}/v1"
-        asked = TrialRequest(name="deep", facts={"base_url": url, "model": "m1"})
+        asked = EndpointTrial(name="deep", facts={"base_url": url, "model": "m1"})
         found = setup.run_test_in_child(asked, tmp_path)
     assert (found.test, found.field) == (None, "baseUrl")
     assert "no complete answer" in found.message

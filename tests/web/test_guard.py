@@ -25,6 +25,8 @@ ROUTES: dict[str, tuple[str, dict[str, Any] | None]] = {
     "/api/snapshot": ("/api/snapshot", None),
     "/api/messages": ("/api/messages", None),
     "/api/input": ("/api/input", {"id": "msg-1", "text": "hello"}),
+    "/api/files": ("/api/files", {}),
+    "/api/files/<file_id>": ("/api/files/x.txt", None),
     "/api/answer": ("/api/answer", {"id": "msg-1", "questionId": "q-1", "text": "yes"}),
     "/api/tasks": ("/api/tasks", {"prompt": "do it", "id": "task-1"}),
     "/api/home": ("/api/home", None),

@@ -370,7 +370,8 @@ def test_a_command_is_a_file_for_the_consumer_and_its_outcome_an_answer(web, add
     queue.settle_command(web.files, outcome)
     response = web.ask(method, address, {"id": "cmd-1"})
     assert response.status_code == 200
-    assert response.get_json() == {"ok": True, "message": "done so", "resultId": "task-1"}
+    told = {"ok": True, "message": "done so", "resultId": "task-1", "code": None, "params": None}
+    assert response.get_json() == told
     assert web.files.names(paths.COMMANDS) == []
 
 

@@ -11,7 +11,7 @@ from mimikit.conversation.history import HistoryStore
 from mimikit.protocol import paths
 from mimikit.protocol.models import LiveRun, Message, Task, time_text
 from mimikit.protocol.results import TaskResult
-from mimikit.protocol.triggers import TriggerState
+from mimikit.protocol.triggers import Schedule, Trigger, TriggerState
 from mimikit.tasks import queue
 from mimikit.tasks.ledger import Ledger
 from mimikit.tasks.queue import TaskSnapshot
@@ -114,6 +114,7 @@ def test_runs_of_a_trigger_are_one_job_whatever_their_number() -> None:
     (job,) = known.values()
     assert (job.kind, job.runs, job.failures, jobs.title_of(job)) == ("trigger", 360, 4, "date")
     assert [*job.steps] == ["r359"]
+    assert [step.id for step in job.recent] == [f"r{number}" for number in range(348, 360)]
     assert jobs.totals(known.values())["done"] == 1
 
 
@@ -164,6 +165,7 @@ def test_a_failure_is_said_once_with_its_exit_code(web: Web) -> None:
     lay(web, "task-1", "failed", profile="command")
     job = web.get("/api/jobs/t-task-1")
     assert job["outcome"] == {
+        "taskId": "task-1", "state": "failed",
         "text": "out\nwhy", "cut": 0, "error": "", "exitCode": 3,
         "html": '<pre data-lang="text"><code>out\nwhy\n</code></pre>\n',
         "failureReason": "error",
@@ -206,6 +208,32 @@ def test_messages_bring_the_jobs_and_triggers_they_are_about(web: Web) -> None:
     first = web.get("/api/jobs", trigger="g", limit="1")
     (second,) = web.get("/api/jobs", trigger="g", before=first["before"])["jobs"]
     assert (first["jobs"][0]["taskId"], second["taskId"]) == ("task-3", "task-2")
+
+
+def test_an_hour_of_a_ten_second_trigger_is_one_line_with_its_last_result(web: Web) -> None:
+    registry.create(web.files, Trigger(id="g", type="recurring", prompt="date", created_at=START,
+                                       trace_id="t-g", schedule=Schedule(interval=10)))  # fmt: skip
+    history = HistoryStore(web.files)
+    for number in range(360):
+        lay(web, f"r{number}", "failed" if number == 358 else "done", source_trigger_id="g")
+        told = Message(id=f"m{number}", role="system", text="x", created_at=web.clock.now())
+        history.add([told.but(trigger_id="g", task_ids=[f"r{number}"])])
+        web.clock.advance(9)
+    live = Task(id="r360", prompt="r", created_at=START, trace_id="t-g", source_trigger_id="g")
+    web.files.save(paths.running("worker", "r360"), live)
+    (line,) = web.get("/api/messages")["messages"]
+    assert line["id"] == "m359"
+    (job,) = web.get("/api/jobs", kind="trigger")["jobs"]
+    assert (job["taskId"], job["state"], job["failures"]) == ("r360", "running", 1)
+    assert (job["outcome"]["taskId"], job["outcome"]["text"]) == ("r359", "**r359**")
+    (trigger,) = web.get("/api/snapshot")["triggers"]
+    assert [run["state"] for run in trigger["recent"]] == [
+        *["done"] * 9,
+        "failed",
+        "done",
+        "running",
+    ]
+    assert web.get("/api/triggers/g")["job"]["outcome"] == job["outcome"]
 
 
 def test_the_snapshot_is_small_whatever_was_done(web: Web) -> None:

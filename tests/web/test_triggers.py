@@ -331,7 +331,7 @@ def test_a_trigger_view_has_its_definition_and_next_time(web) -> None:
         *("lastRunAt", "nextRunAt", "fireCount", "lastTaskId", "lastVerdict", "failureStreak"),
         *("blockedBy", "schedule", "condition", "cooldown", "once", "overlap", "notify"),
         *("notifyGiven", "told", "pausedBy"),
-        *("timeout", "maxAttempts", "origin", "traceId", "broken", "headline", "last"),
+        *("timeout", "maxAttempts", "origin", "traceId", "broken", "headline", "last", "recent"),
     }
     assert found["schedule"] == {"interval": 10, "cron": None, "timezone": None, "runAt": None}
     assert found["headline"] == {

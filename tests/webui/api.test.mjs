@@ -3,7 +3,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { ApiError, connect } from "../../webui/js/core/api.js";
+import { ApiError, connect, words } from "../../webui/js/core/api.js";
+import { useDictionary } from "../../webui/js/core/i18n.js";
 
 function server(answer) {
   const asked = [];
@@ -55,6 +56,14 @@ test("an error says what the server says", async () => {
     assert.equal(caught.passing, false);
     return true;
   });
+});
+
+test("an error is told by its code, in words that name the field", () => {
+  useDictionary("en", { "error.too_long": "{field}: {max} at most", "field.this": "This", "field.text": "The text" });
+  const told = (field, code) => words({ field, code, params: { max: 5 }, message: "`x`: too long" });
+  assert.equal(told("schedule.text", "too_long"), "The text: 5 at most");
+  assert.equal(told(null, "too_long"), "This: 5 at most");
+  assert.equal(told("text", "unheard_of"), "x: too long");
 });
 
 test("no answer, half an answer and a busy server may pass", async () => {

@@ -3,10 +3,11 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 
-import { initialState, reduce } from "../../webui/js/core/state.js";
 import {
+  BY_ID,
   changesOf,
   createRequest,
+  edited,
   fieldOf,
   formOf,
   inSeconds,
@@ -16,7 +17,10 @@ import {
   newForm,
   newRow,
   previewRequest,
+  rowEdited,
   whenOf,
+  withoutRow,
+  withRow,
 } from "../../webui/js/pages/trigger-form.js";
 
 const ZONE = "Asia/Shanghai";
@@ -93,7 +97,7 @@ describe("a time", () => {
 
 describe("a condition", () => {
   const of = (row, when = row.type) =>
-    whenOf(form({ when, single: newRow("single", row) }), ZONE)?.condition;
+    whenOf(form({ when, rows: [newRow("row-0", row)] }), ZONE)?.condition;
 
   test("holds what its own fields say and nothing of the others", () => {
     const typed = { path: " src/*.py ", taskId: "task-1", question: "Is it?", fireOnInit: true };
@@ -102,10 +106,10 @@ describe("a condition", () => {
       params: { path: "src/*.py", fireOnInit: true },
     });
     assert.deepEqual(of({ ...typed, type: "file_exists" }), exists("src/*.py"));
-    assert.deepEqual(of({ ...typed, type: "task", outcome: "failed" }), {
-      type: "task_failed",
-      params: { taskId: "task-1" },
-    });
+    const after = { type: "task_failed", params: { taskId: "task-1" } };
+    assert.deepEqual(of({ ...typed, type: "task_failed" }), after);
+    assert.deepEqual(of({ taskId: BY_ID, typedId: " task-1", type: "task_failed" }), after);
+    assert.equal(of({ taskId: BY_ID, type: "task_failed" }), undefined);
     assert.deepEqual(of({ ...typed, type: "llm_eval" }), asks("Is it?"));
     assert.equal(of({ type: "llm_eval" }), undefined);
   });
@@ -133,8 +137,8 @@ describe("a request", () => {
       timezone: ZONE,
       overlap: "skip",
     });
-    const single = newRow("single", { type: "file_exists", path: "a" });
-    const given = form({ when: "file_exists", single, cooldown: "2", title: " T ", once: true });
+    const rows = [newRow("row-0", { type: "file_exists", path: "a" })];
+    const given = form({ when: "file_exists", rows, cooldown: "2", title: " T ", once: true });
     assert.deepEqual(createRequest(given, ZONE), {
       id: "trig-1",
       prompt: "date",
@@ -151,14 +155,14 @@ describe("a request", () => {
 
   test("for a preview asks about the time and how long it rests, as soon as there is one", () => {
     assert.equal(previewRequest(form(), ZONE), null);
-    const single = newRow("single", { type: "llm_eval", question: "Is it?" });
-    const given = form({ when: "llm_eval", single, cooldown: "1", cooldownUnit: "hour" });
+    const rows = [newRow("row-0", { type: "llm_eval", question: "Is it?" })];
+    const given = form({ when: "llm_eval", rows, cooldown: "1", cooldownUnit: "hour" });
     assert.deepEqual(previewRequest(given, ZONE), { condition: asks("Is it?"), cooldown: 3600 });
   });
 });
 
 describe("an edit", () => {
-  const edited = (stored, change) => {
+  const changed = (stored, change) => {
     const before = formOf(stored, [], ZONE);
     return changesOf({ ...before, ...change }, before, ZONE);
   };
@@ -172,24 +176,24 @@ describe("an edit", () => {
       { condition: several(exists("a"), { type: "not", params: { condition: exists("b") } }) },
       { condition: { type: "not", params: { condition: exists("b") } }, cooldown: 90, once: true },
     ];
-    for (const one of stored) assert.deepEqual(edited(trigger(one), {}), {});
+    for (const one of stored) assert.deepEqual(changed(trigger(one), {}), {});
   });
 
   test("who is told is asked for only where it is chosen, and given up as null", () => {
     const usual = trigger({ schedule: { interval: 600 } });
-    assert.deepEqual(edited(usual, { notify: "failure" }), { notify: "failure" });
+    assert.deepEqual(changed(usual, { notify: "failure" }), { notify: "failure" });
     const asked = trigger({ schedule: { interval: 600 }, notify: "none", notifyGiven: true });
     assert.equal(formOf(asked, [], ZONE).notify, "none");
-    assert.deepEqual(edited(asked, { notify: "" }), { notify: null });
+    assert.deepEqual(changed(asked, { notify: "" }), { notify: null });
     const made = createRequest(form({ plain: "daily at 9", notify: "change" }), ZONE);
     assert.equal(made.notify, "change");
   });
 
   test("sends only what changed: the rhythm is not begun anew", () => {
     const stored = trigger({ schedule: { interval: 600 } });
-    assert.deepEqual(edited(stored, { title: "" }), { title: "" });
-    assert.deepEqual(edited(stored, { every: "5" }), { schedule: { interval: 300 } });
-    assert.deepEqual(edited(stored, { when: "plain", plain: "daily at 9" }), {
+    assert.deepEqual(changed(stored, { title: "" }), { title: "" });
+    assert.deepEqual(changed(stored, { every: "5" }), { schedule: { interval: 300 } });
+    assert.deepEqual(changed(stored, { when: "plain", plain: "daily at 9" }), {
       when: "daily at 9",
       timezone: ZONE,
     });
@@ -219,7 +223,7 @@ describe("an edit", () => {
       condition: several(exists("c"), inner),
     });
     const whole = formOf(trigger({ condition: inner }), [], ZONE);
-    assert.deepEqual([whole.when, whole.single.words?.en], ["kept", "when so"]);
+    assert.deepEqual([whole.when, whole.rows[0].words?.en], ["kept", "when so"]);
   });
 
   test("does not take the beginning of the prompt for a title", () => {
@@ -238,7 +242,7 @@ describe("an edit", () => {
     assert.equal(shown(exists("a"), 86_400), "1 day");
     assert.equal(shown(several(exists("a"), asks("b")), 86_400), "");
     assert.equal(shown(asks("b"), 0), "0 second");
-    assert.deepEqual(edited(trigger({ condition: asks("b"), cooldown: 60 }), { cooldown: "" }), {
+    assert.deepEqual(changed(trigger({ condition: asks("b"), cooldown: 60 }), { cooldown: "" }), {
       cooldown: null,
     });
   });
@@ -250,12 +254,12 @@ describe("what is wrong", () => {
       prompt: "form.need.prompt",
       cron: "form.need.cron",
     });
-    const rows = [newRow("row-0", { type: "task" }), newRow("row-3", { type: "llm_eval" })];
+    const rows = [newRow("row-0", { type: "task_done" }), newRow("row-3", { type: "llm_eval" })];
     assert.deepEqual(missingOf(form({ when: "several", rows }), ZONE), {
       "row-0.taskId": "form.need.taskId",
       "row-3.question": "form.need.question",
     });
-    assert.deepEqual(missingOf(form({ when: "several" }), ZONE), { when: "form.need.rows" });
+    assert.deepEqual(missingOf(form({ when: "several", rows: [] }), ZONE), { when: "form.need.rows" });
     assert.deepEqual(missingOf(form({ plain: "daily" }), ZONE), {});
   });
 
@@ -270,9 +274,9 @@ describe("what is wrong", () => {
     assert.equal(where({ when: "cron" }, "schedule.cron"), "cron");
     assert.equal(where({ when: "cron" }, "schedule.timezone"), "timezone");
     assert.equal(where({ when: "file_exists" }, "cooldown"), "cooldown");
-    const single = newRow("single", { type: "task" });
-    assert.equal(where({ when: "task", single }, "condition.params.taskId"), "single.taskId");
-    assert.equal(where({ when: "task", single }, "condition"), "when");
+    const task = { when: "task_done", rows: [newRow("row-0", { type: "task_done" })] };
+    assert.equal(where(task, "condition.params.taskId"), "row-0.taskId");
+    assert.equal(where(task, "condition"), "when");
     const rows = [newRow("row-0"), newRow("row-7", { type: "llm_eval" })];
     const given = { when: "several", rows };
     const inner = "condition.params.conditions.1.params";
@@ -285,58 +289,41 @@ describe("what is wrong", () => {
 });
 
 describe("a form as it is typed", () => {
-  const run = (...actions) =>
-    actions.reduce(
-      (state, action) => reduce(state, { key: "new", ...action }),
-      reduce(initialState(), { type: "formOpened", form: newForm("trig-1", ZONE) }),
-    ).forms.new;
+  const typed = (...changes) => changes.reduce((form, change) => change(form), newForm("trig-1", ZONE));
+  const set = (values) => (form) => edited(form, values);
+  const setRow = (key, values) => (form) => rowEdited(form, key, values);
 
   test("keeps what was typed for another kind of time", () => {
-    const typed = run(
-      { type: "formEdited", values: { plain: "daily at 9" } },
-      { type: "formEdited", values: { when: "file_exists" } },
-      { type: "rowEdited", row: "single", values: { path: "out/*" } },
-      { type: "formEdited", values: { when: "several" } },
+    const { rows, plain } = typed(
+      set({ plain: "daily at 9" }),
+      set({ when: "file_exists" }),
+      setRow("row-0", { path: "out/*" }),
+      set({ when: "several" }),
     );
     assert.deepEqual(
-      typed.rows.map((row) => [row.key, row.type, row.path]),
+      rows.map((row) => [row.key, row.type, row.path]),
       [
         ["row-0", "file_exists", "out/*"],
         ["row-1", "file_exists", ""],
       ],
     );
-    assert.equal(typed.plain, "daily at 9");
+    assert.equal(plain, "daily at 9");
   });
 
   test("gives every condition a name of its own", () => {
-    const typed = run(
-      { type: "formEdited", values: { when: "several" } },
-      { type: "rowRemoved", row: "row-0" },
-      { type: "rowAdded" },
-      { type: "rowAdded" },
-    );
+    const { rows } = typed(set({ when: "several" }), (form) => withoutRow(form, "row-0"), withRow, withRow);
     assert.deepEqual(
-      typed.rows.map((row) => row.key),
+      rows.map((row) => row.key),
       ["row-1", "row-2", "row-3"],
     );
   });
 
   test("forgets what was said of a field once that is typed anew, and only that", () => {
     const errors = { form: "no", prompt: "empty", every: "too often", "row-0.path": "bad" };
-    const told = { type: "formTold", busy: false, errors };
-    const after = (values) => run(told, { type: "formEdited", values }).errors;
-    assert.deepEqual(after({ everyUnit: "hour" }), { prompt: "empty", "row-0.path": "bad" });
-    const row = run(told, { type: "rowEdited", row: "row-0", values: { path: "x" } });
-    assert.deepEqual(row.errors, { prompt: "empty", every: "too often" });
-  });
-
-  test("does not hear a preview of what stood there before", () => {
-    const answer = { next: ["2026-12-01T09:00:00.000Z"] };
-    const typed = run(
-      { type: "formPreviewed", asked: "1", state: "asking" },
-      { type: "formPreviewed", asked: "2", state: "asking" },
-      { type: "formPreviewed", asked: "1", state: "ready", answer },
-    );
-    assert.deepEqual([typed.preview.asked, typed.preview.answer], ["2", null]);
+    const told = (form) => ({ ...form, errors });
+    const after = typed(told, set({ everyUnit: "hour" })).errors;
+    assert.deepEqual(after, { prompt: "empty", "row-0.path": "bad" });
+    const row = typed(told, setRow("row-0", { path: "x" })).errors;
+    assert.deepEqual(row, { prompt: "empty", every: "too often" });
   });
 });

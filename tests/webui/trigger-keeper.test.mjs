@@ -5,6 +5,7 @@ import { describe, test } from "node:test";
 
 import { ApiError } from "../../webui/js/core/api.js";
 import { Store } from "../../webui/js/core/store.js";
+import { edited } from "../../webui/js/pages/trigger-form.js";
 import {
   FormActions,
   REFRESH_MS,
@@ -23,6 +24,7 @@ const stored = {
   words: { en: "every 10 minutes", zh: "每 10 分钟" },
   enabled: true,
   createdAt: "2026-11-21T12:00:00.000Z",
+  recent: [],
   schedule: { interval: 600 },
   condition: null,
 };
@@ -55,12 +57,13 @@ function page(answers = {}) {
     signOut: () => went.push("out"),
     focus: () => told.push("focus"),
   });
+  const edit = (key, values) => forms.change(key, (form) => edited(form, values));
   const open = async (route) => {
     store.set({ session: "in", route });
     await settled();
   };
   const names = () => asked.map(([name]) => name);
-  return { clock, asked, went, told, store, forms, answers, open, names };
+  return { clock, asked, went, told, store, forms, answers, open, names, edit };
 }
 
 const change = (trigger) => ({
@@ -109,23 +112,21 @@ describe("an opened trigger", () => {
 });
 
 describe("a form", () => {
-  const plain = (text) => ({ key: "new", values: { plain: text } });
-
   test("tries the time on the server once the typing rests", async () => {
     const answer = { next: ["2026-12-01T01:00:00.000Z"], notes: [] };
-    const { store, clock, open, asked } = page({ previewTrigger: answer });
+    const { store, clock, open, asked, edit } = page({ previewTrigger: answer });
     await open({ view: "triggerNew" });
     for (const text of ["d", "daily", "daily at 9"]) {
-      store.dispatch({ type: "formEdited", ...plain(text) });
+      edit("new", { plain: text });
       await clock.pass(REST_MS / 2);
     }
     await clock.pass(REST_MS);
     assert.deepEqual(asked, [["previewTrigger", { when: "daily at 9", timezone: ZONE }]]);
     assert.deepEqual(store.state.forms.new.preview.answer, answer);
-    store.dispatch({ type: "formEdited", key: "new", values: { prompt: "date" } });
+    edit("new", { prompt: "date" });
     await clock.pass(REST_MS);
     assert.equal(asked.length, 1);
-    store.dispatch({ type: "formEdited", ...plain("") });
+    edit("new", { plain: "" });
     await clock.pass(REST_MS);
     assert.equal(store.state.forms.new.preview.state, "idle");
     assert.equal(store.state.forms.new.preview.answer, null);
@@ -133,29 +134,38 @@ describe("a form", () => {
 
   test("says what the server cannot read, and no more when it could not be asked", async () => {
     const there = page({ previewTrigger: new ApiError(422, "expected a time", "when") });
-    const { store, clock, open, answers } = there;
+    const { store, clock, open, answers, edit } = there;
     await open({ view: "triggerNew" });
-    store.dispatch({ type: "formEdited", ...plain("someday") });
+    edit("new", { plain: "someday" });
     await clock.pass(REST_MS);
     assert.deepEqual(store.state.forms.new.preview.error, {
       field: "when",
       text: "expected a time",
     });
     answers.previewTrigger = new ApiError(503, "busy");
-    store.dispatch({ type: "formEdited", ...plain("daily") });
+    edit("new", { plain: "daily" });
     await clock.pass(REST_MS);
     const { state, error } = store.state.forms.new.preview;
     assert.deepEqual([state, error], ["failed", null]);
+    let come = () => {};
+    answers.previewTrigger = new Promise((resolve) => (come = resolve));
+    edit("new", { plain: "hourly" });
+    await clock.pass(REST_MS);
+    edit("new", { plain: "weekly" });
+    await settled();
+    come({ next: ["2026-12-01T09:00:00.000Z"] }); // of what stood there before: it is not heard
+    await settled();
+    assert.equal(store.state.forms.new.preview.answer, null);
   });
 
   test("is kept while one looks elsewhere, and is gone once it is sent", async () => {
-    const { store, forms, open, asked, went } = page({
+    const { store, forms, open, asked, went, edit } = page({
       addTrigger: { id: "trig-9", notes: [] },
     });
     await open({ view: "triggerNew" });
     const { id } = store.state.forms.new;
     assert.match(id, /^trig-/);
-    forms.edit("new", { prompt: "date", plain: "daily at 9" });
+    edit("new", { prompt: "date", plain: "daily at 9" });
     await open({ view: "tasks" });
     await open({ view: "triggerNew" });
     assert.equal(store.state.forms.new.plain, "daily at 9");
@@ -171,12 +181,12 @@ describe("a form", () => {
 
   test("loses nothing when it is refused, and says why at the field", async () => {
     const refused = new ApiError(422, "cron: expected five fields", "schedule.cron");
-    const { store, forms, open, asked, told } = page({ addTrigger: refused });
+    const { store, forms, open, asked, told, edit } = page({ addTrigger: refused });
     await open({ view: "triggerNew" });
     await forms.send("new");
     assert.deepEqual(Object.keys(store.state.forms.new.errors), ["prompt", "plain"]);
     assert.equal(asked.length, 0);
-    forms.edit("new", { prompt: "date", when: "cron", cron: "9" });
+    edit("new", { prompt: "date", when: "cron", cron: "9" });
     await forms.send("new");
     const { errors, cron, busy } = store.state.forms.new;
     assert.deepEqual(errors, { cron: "cron: expected five fields" });
@@ -185,11 +195,11 @@ describe("a form", () => {
 
   test("of a trigger opens with what that is, and sends only what changed", async () => {
     const there = page({ triggerDetail: detail, editTrigger: { ok: true } });
-    const { store, forms, open, asked, went, answers } = there;
+    const { store, forms, open, asked, went, answers, edit } = there;
     await open({ view: "triggerEdit", id: "trig-1" });
     await settled();
     assert.equal(store.state.forms["trig-1"].every, "10");
-    forms.edit("trig-1", { every: "5" });
+    edit("trig-1", { every: "5" });
     answers.editTrigger = { ok: false, message: "it runs just now" };
     await forms.send("trig-1");
     assert.deepEqual(store.state.forms["trig-1"].errors, { form: "it runs just now" });

@@ -16,12 +16,12 @@ test("Enter sends on keys, and breaks the line on a screen", () => {
   }
 });
 
-test("a file that is dropped or pasted is told of, and nothing leaves the page", () => {
+test("a file that is dropped or pasted is attached, and nothing leaves the page", () => {
   const cases = [
-    ["drop", ["Files"], false, "tell"],
-    ["drop", ["text/uri-list", "text/html", "Files"], true, "tell"],
+    ["drop", ["Files"], false, "take"],
+    ["drop", ["text/uri-list", "text/html", "Files"], true, "take"],
     ["dragover", ["Files"], true, "hold"],
-    ["paste", ["Files"], true, "tell"],
+    ["paste", ["Files"], true, "take"],
     ["paste", ["text/plain", "text/html", "Files"], true, ""],
     ["drop", ["text/uri-list"], false, "hold"],
     ["drop", ["text/plain"], true, ""],

@@ -6,8 +6,8 @@ import { join } from "node:path";
 import { describe, test } from "node:test";
 
 import { has, pickLanguage, t, tn, useDictionary } from "../../webui/js/core/i18n.js";
-import { newId } from "../../webui/js/core/ids.js";
-import { above, hashOf, loginCode, placeOf, routeOf } from "../../webui/js/core/route.js";
+import { bytesOf, newId } from "../../webui/js/core/ids.js";
+import { above, addressOf, askedIn, hashOf, loginCode, placeOf, routeOf } from "../../webui/js/core/route.js";
 import {
   clockTime,
   dayKey,
@@ -96,6 +96,12 @@ describe("ids", () => {
     const made = new Set(Array.from({ length: 1000 }, () => newId("msg", 1)));
     assert.equal(made.size, 1000);
   });
+
+  test("of what is handed over are the same for the same text alone", () => {
+    const texts = ["", "a", "b", "ab", "ba", "买牛奶", "买牛奶 ", ..."0123456789"];
+    const made = new Set([...texts, ...texts].map((text) => newId("msg", 1, bytesOf(text))));
+    assert.equal(made.size, texts.length);
+  });
 });
 
 describe("routes", () => {
@@ -116,6 +122,18 @@ describe("routes", () => {
       { view: "noteEdit", path: "memory/new.md" },
     ];
     for (const place of places) assert.deepEqual(routeOf(hashOf(place)), place);
+  });
+
+  test("keep what is looked for at their place, as it was typed", () => {
+    const state = { list: { q: "a & b", chip: "failed" }, memory: { query: " 中文?" } };
+    const tasks = addressOf({ view: "tasks" }, state);
+    assert.deepEqual([routeOf(tasks), askedIn(tasks)], [{ view: "tasks" }, { q: "a & b", chip: "failed" }]);
+    const memory = addressOf({ view: "memory" }, state);
+    assert.deepEqual([routeOf(memory), askedIn(memory).q], [{ view: "memory" }, " 中文?"]);
+    assert.equal(addressOf({ view: "home" }, state), "#/home");
+    const nothing = { list: { q: "", chip: "all" }, memory: { query: "" } };
+    assert.equal(addressOf({ view: "tasks" }, nothing), "#/tasks");
+    assert.deepEqual(askedIn("#/tasks?chip=constructor&q"), { q: "", chip: "all" });
   });
 
   test("that are none lead to the chat", () => {

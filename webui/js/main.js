@@ -4,12 +4,13 @@ import { Actions } from "./core/actions.js";
 import { connect } from "./core/api.js";
 import { countUnread, markUnread, newMessages } from "./core/attention.js";
 import { copyText } from "./core/copy.js";
+import { attached } from "./core/files.js";
 import { flash } from "./core/focus.js";
 import { render } from "./core/html.js";
 import { loadLanguage, pickLanguage, t } from "./core/i18n.js";
 import * as prefs from "./core/prefs.js";
 import { blockAt } from "./core/reading.js";
-import { above, loginCode, routeOf } from "./core/route.js";
+import { above, addressOf, askedIn, hashOf, loginCode, routeOf } from "./core/route.js";
 import { ScrollKeeper } from "./core/scroll.js";
 import { live } from "./core/select.js";
 import { Session } from "./core/session.js";
@@ -45,6 +46,7 @@ store.onChange((state, before) => {
   for (const one of [...Object.values(actions.keepers), actions.memory, actions.engines]) one.onChange(state, before);
   draw(state, before);
   keepDrafts(state, before);
+  keepAddress(state);
   announce(state, before);
   countUnread(state, before);
 });
@@ -60,6 +62,7 @@ function draw(state, before) {
   actions.scroll?.after();
   growComposer();
   followOutput();
+  fillPictures();
   if (state.route !== before.route) focusPlace(state, before);
   showLine(state);
 }
@@ -94,6 +97,16 @@ function followOutput() {
     );
   }
   if (!box.dataset.away) box.scrollTop = box.scrollHeight;
+}
+
+/** Fetch what pictures show: their address could not carry the session's key. */
+function fillPictures() {
+  for (const image of root.querySelectorAll("img[data-file]:not([data-asked])")) {
+    image.setAttribute("data-asked", "");
+    const reader = new FileReader();
+    reader.onload = () => image.setAttribute("src", String(reader.result));
+    api.file(image.getAttribute("data-file") ?? "").then((blob) => reader.readAsDataURL(blob), () => {});
+  }
 }
 
 /** @type {State["route"] | null} the place whose line was shown */
@@ -145,9 +158,18 @@ function leftRow(from, to) {
 /** @param {State} state @param {State} before */
 function keepDrafts(state, before) {
   if (state.draft !== before.draft) prefs.writeDraft(state.draft);
+  if (state.files !== before.files) prefs.writeFiles(state.files.flatMap(({ sent }) => sent ?? []));
   if (state.outbox !== before.outbox) {
     prefs.writeOutbox(state.outbox.filter((item) => item.state !== "accepted"));
   }
+}
+
+/** @param {State} state  What is looked for stands in the address: a reload and the back button find it again. */
+function keepAddress(state) {
+  const { hash } = location;
+  const address = addressOf(state.route, state);
+  const isHere = hashOf(routeOf(hash)) === hashOf(state.route) && !loginCode(hash);
+  if (isHere && hash !== address && state.route.view !== "chat") history.replaceState(null, "", address);
 }
 
 /** Tell those who listen instead of look what was said: what came new, not what was loaded. */
@@ -206,14 +228,15 @@ wide.addEventListener("change", () => {
   store.set({ roomy: wide.matches, wide: wide.matches && store.state.panel !== "page" });
 });
 
-for (const kind of /** @type {const} */ (["dragover", "drop", "paste"])) {
+for (const kind of /** @type {const} */ (["dragover", "dragleave", "drop", "paste"])) {
   document.addEventListener(kind, (event) => {
-    const { types = [] } =
-      ("dataTransfer" in event ? event.dataTransfer : event.clipboardData) ?? {};
+    const given = "dataTransfer" in event ? event.dataTransfer : event.clipboardData;
+    const types = given?.types ?? [];
     const field = event.target instanceof Element && event.target.matches(FIELDS);
     const instead = insteadOfBrowser(kind, types, field);
     if (instead) event.preventDefault();
-    if (instead === "tell") actions.notify(t("send.noFiles"), "error");
+    root.toggleAttribute("data-dropping", kind === "dragover" && types.includes("Files"));
+    if (instead === "take" && store.state.session === "in") actions.files.add(given?.files ?? []);
   });
 }
 
@@ -281,7 +304,10 @@ async function copyFrom(button) {
 /** The fragment says where we are; or, once, who we are. */
 function takeHash() {
   const code = loginCode(location.hash);
-  if (!code) return store.set({ route: routeOf(location.hash) });
+  if (!code) {
+    store.set({ route: routeOf(location.hash) });
+    return actions.lookFor(askedIn(location.hash));
+  }
   history.replaceState(null, "", location.pathname);
   void session.login({ code });
   return undefined;
@@ -308,12 +334,13 @@ async function begin() {
     wide: wide.matches && panel !== "page",
     notifying: prefs.readPref("notify") === "on" && globalThis.Notification?.permission === "granted",
     draft: prefs.readDraft(),
+    files: prefs.readFiles().map(attached),
     outbox: unsent.map((item) => ({ ...item, state: "failed", error: t("delivery.reloaded") })),
     now: Date.now(),
   });
-  if (loginCode(location.hash)) return takeHash();
-  store.set({ route: routeOf(location.hash) });
-  return await session.load();
+  const joins = loginCode(location.hash);
+  takeHash();
+  return joins ? undefined : await session.load();
 }
 
 void begin();

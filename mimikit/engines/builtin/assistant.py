@@ -55,7 +55,7 @@ class Turn:
         for item in inputs:
             if self._request.cancel.reason is not None:
                 return stop_outcome(self._request.cancel.reason)
-            parts.append(self._answer(item))
+            parts += [self._answer(item), references.unread(item.files, self._language)]
         if results:
             self._request.callbacks.on_event("note", say("note_telling", language), {})
             parts.append(phrases.results(results, language))
@@ -163,9 +163,10 @@ class Turn:
         """What is missing, the nearest sentence if one is near, and notes about it if there are."""
         language, about = self._language, references.notes_about(self._sentence, self._input.memory)
         near = references.nearest_sentence(self._sentence, language)
+        space = "" if language == "zh" else " "
         lines = [
             say("no_model", language),
-            f"{say('connect', language)} {say('hint', language)}",
+            f"{say('connect', language)}{space}{say('hint', language)}",
             *([say("nearest", language, sentence=near)] if near else []),
         ]
         notes = [say("memory_has", language), _hits(about)] if about else []

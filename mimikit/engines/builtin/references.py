@@ -14,7 +14,7 @@ from mimikit.engines.base import TaskLine, TurnInput
 from mimikit.engines.builtin.shell_lines import SENTENCES
 from mimikit.language import phrases
 from mimikit.language.phrases import Language, code, paragraphs, say
-from mimikit.protocol.models import Hit, Question
+from mimikit.protocol.models import FileRef, Hit, Question
 
 ENDED = frozenset({"done", "failed", "canceled"})
 _MIN_PREFIX = 4
@@ -228,3 +228,9 @@ def task_list(
         )
         for task in tasks
     )
+
+
+def unread(files: Sequence[FileRef], language: Language) -> str:
+    """That these files are kept, and not looked into; empty without files."""
+    names = ", ".join(code(ref.name) for ref in files)
+    return say("files_unread", language, names=names) if names else ""

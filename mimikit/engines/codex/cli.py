@@ -252,14 +252,12 @@ def work_argv(
     settings: CodexSettings,
     place: CodexLocation,
     request: RunSpec,
-    *,
-    mark: str,
     writable: Sequence[Path],
 ) -> list[str]:
     """The command line of a Worker, prompt on stdin; `writable`: git folders it commits in."""
     temporary = _temporary(request)
     temporary.mkdir(parents=True, exist_ok=True)
-    shell = f"{{TMPDIR={_toml(str(temporary))},{MARK}={_toml(mark)}}}"
+    shell = f"{{TMPDIR={_toml(str(temporary))},{MARK}={_toml(os.environ.get(MARK, ''))}}}"
     config = {f"features.{name}": "false" for name in _UNSANDBOXED} | {
         "agents.enabled": "false",
         "skills.bundled": "{enabled=false}",

@@ -17,22 +17,19 @@ from pathlib import Path
 
 from mimikit.clock import Clock
 from mimikit.config import Settings
-from mimikit.engines import process, process_marks
+from mimikit.engines import process
 from mimikit.engines.base import FAULTS, UPSTREAM, Done, Failed, Outcome, RunSpec, fault_outcome
 from mimikit.engines.codex import cli as codex_cli
 from mimikit.engines.codex.cli import CodexLocation
 from mimikit.engines.codex.exec_events import TurnReader, minus, usage_in_rollout
 from mimikit.engines.codex.failures import failure_of, is_context_overflow
 from mimikit.engines.codex.talk import TalkServer
-from mimikit.engines.process import Program, ProgramOutcome, Stream
+from mimikit.engines.process import Program, ProgramOutcome
 from mimikit.engines.program import ProgramEngine
 from mimikit.errors import EngineError
-from mimikit.language.plain_text import LineReader, PlainStream, TextTail
 from mimikit.protocol.models import Role, Usage
 from mimikit.sandbox.worker import BoxSpec
 
-_LINE_BYTES = 16 * 2**20
-_STDERR_CHARACTERS = 8000
 _ARTIFACTS = (".git", ".codex", ".agents", ".aws")
 """Empty folders that codex leaves in a workspace when it is stopped during a command."""
 
@@ -153,15 +150,13 @@ class CodexEngine(ProgramEngine):
         # In the environment that codex has: the helper of its sandbox is in its home.
         if reason := self._sandbox.why_unsafe(box, inner=inner, env=env):
             raise EngineError(reason)
-        mark = process_marks.mark(request.state, request.run_id)
         git_folders = self._sandbox.commits_in(request.workspace)
-        argv = codex_cli.work_argv(self._codex, place, request, mark=mark, writable=git_folders)
+        argv = codex_cli.work_argv(self._codex, place, request, git_folders)
         argv = self._sandbox.argv(argv, box)
         program = Program(
             argv=argv,
             cwd=request.workspace,
             env=env,
-            mark=mark,
             timeout_s=request.timeout_s,
             idle_timeout_s=request.idle_timeout_s,
             kill_after_s=self._limits.kill_after_s,
@@ -169,14 +164,12 @@ class CodexEngine(ProgramEngine):
             stdin=request.prompt.encode(errors="replace"),
             boxed=argv[0] != place.program,
         )
-        output = _Output(request)
-        turn = output.turn
-        ended = process.run(program, output.take, request.cancel, busy=lambda: bool(turn.working))
-        outcome = self._outcome(program, ended, output)
+        turn = TurnReader(request.callbacks.on_event, request.callbacks.on_session)
+        ended = process.run(program, turn.take, request.cancel, busy=lambda: bool(turn.working))
+        outcome = self._outcome(program, ended, turn)
         return replace(outcome, usage=turn.usage, session_id=turn.session_id)
 
-    def _outcome(self, program: Program, ended: ProgramOutcome, output: _Output) -> Outcome:
-        turn = output.turn
+    def _outcome(self, program: Program, ended: ProgramOutcome, turn: TurnReader) -> Outcome:
         text = (turn.message or "")[: self._limits.result_bytes]
         canceled = ended.stopped in ("canceled", "killed")
         if turn.completed and not canceled:
@@ -193,34 +186,12 @@ class CodexEngine(ProgramEngine):
             reason = f"codex was ended by {process.signal_name(-signum)} before it was done"
             return replace(Failed.unavailable("broken", reason, text=text), acted=turn.acted)
         reason = (
-            turn.failed or output.errors() or turn.trouble or "codex ended without an error message"
+            turn.failed or turn.errors() or turn.trouble or "codex ended without an error message"
         )
         if reason.rpartition("\n")[2].startswith("bwrap: ") and not turn.session_id:
             return Failed.unavailable("unready", reason, text=text)  # a path to mount was gone
         failed = failure_of(reason, self._clock.now())
         return replace(failed, text=text, acted=turn.acted, exit_code=code)
-
-
-class _Output:
-    """Splits codex's output into events and stderr."""
-
-    def __init__(self, request: RunSpec) -> None:
-        self.turn = TurnReader(request.callbacks.on_event, request.callbacks.on_session)
-        self._lines = LineReader(_LINE_BYTES)
-        self._stderr = PlainStream()
-        self._tail = TextTail(_STDERR_CHARACTERS)
-
-    def take(self, stream: Stream, data: bytes) -> None:
-        if stream == "stderr":
-            self._tail.add(self._stderr.feed(data))
-            return
-        for line in self._lines.feed(data):
-            self.turn.take(line)
-
-    def errors(self) -> str:
-        """The last lines of stderr, without warnings."""
-        lines = self._tail.text().strip().splitlines()
-        return "\n".join([line for line in lines if not line.startswith("WARNING")][-5:])
 
 
 def _why_not_resumed(error: str) -> str | None:

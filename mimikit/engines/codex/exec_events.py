@@ -7,19 +7,22 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mimikit.engines.base import EventKind, OnEvent, OnSession
+from mimikit.engines.process import Stream
 from mimikit.errors import BadRecord
-from mimikit.language.plain_text import plain
+from mimikit.language.plain_text import LineReader, PlainStream, TextTail, plain
 from mimikit.protocol.json import Json, count_of, parse_object, text_of
 from mimikit.protocol.models import Usage
 
 _SHOWN_CHARACTERS = 4000
+_LINE_BYTES = 16 * 2**20
+_STDERR_CHARACTERS = 8000
 _WORKING = frozenset({"command_execution", "mcp_tool_call", "web_search"})
 _ACTS = frozenset({"command_execution", "mcp_tool_call", "file_change"})
 
 
 @dataclass
 class TurnReader:
-    """Reads the events of one turn, and reports them to `on_event`."""
+    """Reads the output of one turn, and reports its events to `on_event`."""
 
     on_event: OnEvent
     on_session: OnSession = lambda _session: None
@@ -34,8 +37,23 @@ class TurnReader:
     usage: Usage = field(default_factory=Usage)
     """Usage of the whole thread, with earlier turns."""
     working: set[str] = field(default_factory=set[str])
+    _lines: LineReader = field(default_factory=lambda: LineReader(_LINE_BYTES))
+    _stderr: PlainStream = field(default_factory=PlainStream)
+    _tail: TextTail = field(default_factory=lambda: TextTail(_STDERR_CHARACTERS))
 
-    def take(self, line: bytes) -> None:
+    def take(self, stream: Stream, data: bytes) -> None:
+        if stream == "stderr":
+            self._tail.add(self._stderr.feed(data))
+            return
+        for line in self._lines.feed(data):
+            self.take_line(line)
+
+    def errors(self) -> str:
+        """The last lines of stderr, without warnings."""
+        lines = self._tail.text().strip().splitlines()
+        return "\n".join([line for line in lines if not line.startswith("WARNING")][-5:])
+
+    def take_line(self, line: bytes) -> None:
         """Handle one line; other output is skipped."""
         try:
             event = parse_object(line)

@@ -18,7 +18,6 @@ from mimikit.engines.base import Done, Failed, Outcome, RunSpec, ToolReply, ends
 from mimikit.engines.codex.app_server import AppServer, AppServerError, Message, ToolRequest
 from mimikit.engines.codex.exec_events import usage_of, value_of
 from mimikit.engines.codex.failures import exhausted_until, failure_of
-from mimikit.engines.process import timeout_outcome
 from mimikit.language.plain_text import plain
 from mimikit.protocol.json import Json, text_of
 from mimikit.protocol.models import Usage
@@ -80,10 +79,11 @@ class ServerTurn:
         self._thread = text_of(opened.get("thread"), "id")
         messages = server.subscribe(self._thread)
         try:
-            params: Message = {
-                "threadId": self._thread,
-                "input": [{"type": "text", "text": _clean(request.prompt)}],
-            }
+            text: Json = {"type": "text", "text": _clean(request.prompt)}
+            pictures: list[Json] = [
+                {"type": "image", "url": file.picture} for file in request.input.pictures
+            ]
+            params: Message = {"threadId": self._thread, "input": [text, *pictures]}
             if effort:
                 params["effort"] = effort
             if request.cancel.reason is not None:
@@ -253,9 +253,9 @@ class ServerTurn:
             message = "codex ended the turn without an answer; try again"
             return Failed("error", message, exit_code=0)
         if self._stop is not None:
-            silent = self._stop == "idle"
-            limit_s = request.idle_timeout_s if silent else request.timeout_s
-            return timeout_outcome(limit_s, text, silent=silent)
+            is_silent = self._stop == "idle"
+            limit_s = request.idle_timeout_s if is_silent else request.timeout_s
+            return stop_outcome(self._stop, text, limit_s)
         message = text_of(error, "message") or f"the turn ended as {status or 'nothing'}"
         request.callbacks.on_event("error", message, {})
         info, resets = value_of(error, "codexErrorInfo"), exhausted_until(self._server.limits)

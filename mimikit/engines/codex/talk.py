@@ -128,7 +128,6 @@ class TalkServer:
             boxed or argv,
             folder,
             env,
-            process_marks.mark(self._state, "codex-server"),
             timeout_s=0,
             boxed=boxed is not None,
         )

@@ -13,11 +13,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, StringConstraints
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
+from pydantic_core import from_json
 
 from mimikit.engines.base import TurnInput
 from mimikit.language.phrases import Language, say
 from mimikit.language.plain_text import plain
+from mimikit.protocol.json import table_of, text_of
 from mimikit.protocol.models import Message
 
 Body: TypeAlias = dict[str, object]
@@ -36,11 +38,18 @@ Text = Annotated[
     str,
     StringConstraints(strip_whitespace=True, min_length=1),
     AfterValidator(lambda text: _LOOP.sub(r"\1", text)),
+    Field(json_schema_extra={"maxLength": 800}),
 ]
 
 
 class _ModelAction(BaseModel):
-    model_config = ConfigDict(frozen=True)
+    """Its schema is the grammar of the model's answer."""
+
+    model_config = ConfigDict(
+        frozen=True,
+        json_schema_extra={"additionalProperties": False},
+        json_schema_serialization_defaults_required=True,
+    )
 
 
 class TellerAction(_ModelAction):
@@ -54,8 +63,8 @@ class PlannerAction(_ModelAction):
     """The model's command for a request; `when`: its time in the user's words, or empty."""
 
     action: Literal["command", "cannot"]
-    command: Annotated[str, StringConstraints(strip_whitespace=True)] = ""
-    when: Annotated[str, StringConstraints(strip_whitespace=True)] = ""
+    command: Annotated[str, Field(json_schema_extra={"maxLength": _COMMAND})] = ""
+    when: Annotated[str, Field(json_schema_extra={"maxLength": 60})] = ""
 
 
 _FILE = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
@@ -67,33 +76,12 @@ _RISKY = re.compile(
 """Commands that cannot be undone are not proposed."""
 
 
-def _schema(properties: Body) -> Body:
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": list(properties),
-        "additionalProperties": False,
-    }
-
-
-def _text(most: int, least: int = 0) -> Body:
-    return {"type": "string", "minLength": least, "maxLength": most}
-
-
-_TELLER_SCHEMA = _schema(
-    {"action": {"enum": ["reply", "delegate", "remember", "ask"]}, "text": _text(800, 1)}
-)
-_PLANNER_SCHEMA = _schema(
-    {"action": {"enum": ["command", "cannot"]}, "command": _text(_COMMAND), "when": _text(60)}
-)
-
-
 def teller_body(turn: TurnInput, text: str, language: Language) -> Body:
     shown = [("user", f"[{language}] {text}") for language, text, _, _ in _TELLER["examples"]]
     answers = [_json(action=action, text=text) for _, _, action, text in _TELLER["examples"]]
     prompt = f"{_known(turn)}[{language}] {_cut(text, _INPUT_BYTES)}"
     return _body(
-        _TELLER["instructions"], shown, answers, _talk(turn.conversation), prompt, _TELLER_SCHEMA
+        _TELLER["instructions"], shown, answers, _talk(turn.conversation), prompt, TellerAction
     )
 
 
@@ -101,7 +89,7 @@ def planner_body(prompt: str) -> Body:
     shown = [("user", text) for text, _, _, _ in _PLANNER["examples"]]
     answers = [_json(action=a, command=c, when=w) for _, a, c, w in _PLANNER["examples"]]
     return _body(
-        _PLANNER["instructions"], shown, answers, [], _cut(prompt, _INPUT_BYTES), _PLANNER_SCHEMA
+        _PLANNER["instructions"], shown, answers, [], _cut(prompt, _INPUT_BYTES), PlannerAction
     )
 
 
@@ -111,8 +99,9 @@ def _body(
     answers: Sequence[str],
     talk: Sequence[tuple[str, str]],
     text: str,
-    schema: Body,
+    action: type[_ModelAction],
 ) -> Body:
+    schema = action.model_json_schema(mode="serialization")
     messages = [("system", instructions)]
     for example, answer in zip(shown, answers, strict=True):
         messages += [example, ("assistant", answer)]
@@ -173,22 +162,13 @@ def order_of(action: PlannerAction, language: Language) -> str:
     return order if len(order) <= _COMMAND else ""
 
 
-_TEXT_BEGINS = re.compile(r'"text"\s*:\s*"')
-
-
 def text_so_far(answer: str) -> str:
     """The text of an incomplete reply; empty when there is none, or it is no reply."""
-    if '"reply"' not in answer[:40] or (begin := _TEXT_BEGINS.search(answer)) is None:
+    try:
+        found = table_of(from_json(answer, allow_partial="trailing-strings"))
+    except ValueError:
         return ""
-    text = answer[begin.end() :]
-    end = re.search(r'(?<!\\)(\\\\)*"', text)
-    text = text[: end.end() - 1] if end else text
-    for cut in range(7):  # the text may end within an escape
-        try:
-            return str(json.loads(f'"{text[: len(text) - cut]}"', strict=False))
-        except ValueError:
-            continue
-    return ""
+    return text_of(found, "text") if found.get("action") == "reply" else ""
 
 
 class ReplyStream:

@@ -47,14 +47,13 @@ class LocalEngine:
     def __init__(
         self,
         settings: Settings,
-        state: Path,
         is_program: IsProgram | None = None,
         *,
         program: Path = PROGRAM,
         clock: Clock | None = None,
     ) -> None:
         """`program`: see `ModelProcess`."""
-        self._settings, self._state = settings.local, state
+        self._settings = settings.local
         self._clock = clock or SystemClock()
         self._is_program: IsProgram = is_program or (lambda word: shutil.which(word) is not None)
         self._program = program
@@ -116,7 +115,7 @@ class LocalEngine:
 
         def start() -> ModelProcess:
             keep_s = 60 * settings.idle_minutes
-            return ModelProcess(options, self._state, idle_s=keep_s, program=self._program)
+            return ModelProcess(options, idle_s=keep_s, program=self._program)
 
         with (
             self.server.use(options, start, request.cancel) as server,

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from mimikit import permission
 from mimikit.engines.base import CancelToken, Done, Outcome, RunSpec
-from mimikit.engines.builtin import grammar, intents, planner
+from mimikit.engines.builtin import grammar, intents, planner, references
 from mimikit.engines.builtin.planner import call_tool, title_of
 from mimikit.engines.builtin.shell_lines import IsProgram
 from mimikit.engines.local import dialogue
@@ -39,7 +39,9 @@ class LocalRun:
         request, parts = self._request, list[str]()
         locale = request.input.locale
         for item in request.input.inputs:
-            parts.append(self._answer(item, phrases.language(item.text, item.locale or locale)))
+            language = phrases.language(item.text, item.locale or locale)
+            unread = [ref for ref in item.files if ref.kind != "text"]
+            parts += [self._answer(item, language), references.unread(unread, language)]
             self.acted = True
         if results := request.input.results:
             parts.append(phrases.results(results, phrases.language("", locale)))
@@ -51,6 +53,8 @@ class LocalRun:
         question = request.input.question
         if question is not None and item.question_id == question.question_id:
             text = f"{question.question}\n{text}"
+        own = [file for file in request.input.attachments if file.text and file.ref in item.files]
+        text = "\n\n".join([text, *(f"{file.ref.name}:\n{file.text}" for file in own)])
         show = dialogue.ReplyStream(lambda piece: request.callbacks.on_event("delta", piece, {}))
         body = dialogue.teller_body(request.input, text, language)
         action = self._ask_model(TellerAction, body, show.add)

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from mimikit.engines import process, process_marks
+from mimikit.engines import process
 from mimikit.engines.base import CancelToken
 from mimikit.engines.kept_server import KeptProcess
 from mimikit.engines.local import model_server
@@ -26,7 +26,7 @@ class ModelProcess(KeptProcess):
     """Sends the options and reads the port, each as a line of JSON."""
 
     def __init__(
-        self, options: Mapping[str, object], state: Path, *, idle_s: float, program: Path = PROGRAM
+        self, options: Mapping[str, object], *, idle_s: float, program: Path = PROGRAM
     ) -> None:
         """`options`: see `model_server`; `program`: the script to start."""
         self.key, self.url = secrets.token_urlsafe(24), ""
@@ -36,7 +36,6 @@ class ModelProcess(KeptProcess):
             argv=[sys.executable, "-P", str(program)],
             cwd=Path("/"),
             env=process.environment(),
-            mark=process_marks.mark(state, "local-model"),
             timeout_s=0,
             feed=self._feed,
         )

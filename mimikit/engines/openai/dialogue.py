@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from mimikit.engine_settings import EndpointSettings
-from mimikit.engines.base import ToolReply, ToolSpec
+from mimikit.engines.base import UNSEEN_PICTURES, ToolReply, ToolSpec
 from mimikit.engines.openai.answer import AnswerReader, Api, Body, ModelAnswer, parsed_arguments
 from mimikit.engines.openai.endpoint import EndpointClient
 from mimikit.engines.openai.failure import EndpointError
@@ -19,7 +19,10 @@ PATHS: dict[Api, str] = {"responses": "/responses", "chat": "/chat/completions"}
 DROPPED = "(left out to save room; run it again if you need it)"
 _CHARACTERS_PER_TOKEN = 3.0
 _SHOWN_CHARACTERS = 4000
+PICTURES = "image_url"
+"""The pictures beside the prompt, among the fields that an endpoint may refuse."""
 _OPTIONAL: dict[str, str] = {
+    PICTURES: r"\bimages?\b|vision|visual|multi-?modal|图片|图像",
     "stream_options": r"include_usage",
     "prompt_cache_key": r"cache_key",
     "store": r"\bstore\b",
@@ -35,7 +38,7 @@ _OPTIONAL: dict[str, str] = {
 """Fields that an endpoint may refuse, and other words for them in its message."""
 _REFUSAL = re.compile(
     r"support|require|unknown|unrecogni[sz]ed|unexpected|permitted|allowed|extra|invalid|"
-    r"unavailable|disabled|not available|不支持",
+    r"unavailable|disabled|missing|not available|不支持",
     re.IGNORECASE,
 )
 
@@ -61,10 +64,11 @@ class ModelDialogue:
         window: int | None = None,
         omitted: Collection[str] = (),
         cache_key: str | None = None,
+        pictures: Sequence[str] = (),
     ) -> None:
-        """`window`: in tokens; None: unknown."""
+        """`window`: in tokens; None: unknown. `pictures`: data URLs."""
         self._instructions, self._prompt, self._tools = instructions, prompt, tools
-        self._window, self._cache_key = window, cache_key
+        self._window, self._cache_key, self._pictures = window, cache_key, pictures
         self.omitted = frozenset(omitted)
         """Optional fields that the endpoint refuses."""
         self._entries: list[_Entry] = []
@@ -86,7 +90,8 @@ class ModelDialogue:
             except EndpointError as error:
                 if self._fills_window(error):
                     error.trouble = "too_long"
-                refused = refused_fields(error, body)
+                pictures = dict.fromkeys([PICTURES] if self._shows_pictures else [])
+                refused = refused_fields(error, body | pictures)
                 if not refused:
                     raise (first if first and error.trouble == "error" else error) from None
                 first, self.omitted = first or error, self.omitted | refused
@@ -95,6 +100,10 @@ class ModelDialogue:
         """Whether a rejected request is likely too long, whatever the endpoint says."""
         is_rejection = error.trouble == "error" and error.status in (400, 422)
         return is_rejection and self._window is not None and self.tokens() > 0.9 * self._window
+
+    @property
+    def _shows_pictures(self) -> bool:
+        return bool(self._pictures) and PICTURES not in self.omitted
 
     @property
     def lacks_tools(self) -> bool:
@@ -146,7 +155,7 @@ class ModelDialogue:
             limit = "max_completion_tokens" if "max_tokens" in omitted else "max_tokens"
             body["messages"] = [
                 {"role": "system", "content": self._instructions},
-                {"role": "user", "content": self._prompt},
+                {"role": "user", "content": self._content(of_chat=True)},
                 *self._messages(),
             ]
             more: Body = {
@@ -155,7 +164,8 @@ class ModelDialogue:
             }
         else:
             limit = "max_output_tokens"
-            body["input"] = [{"role": "user", "content": self._prompt}, *self._items()]
+            first: Body = {"role": "user", "content": self._content(of_chat=False)}
+            body["input"] = [first, *self._items()]
             more = {
                 "store": False,
                 "prompt_cache_key": self._cache_key,
@@ -165,6 +175,17 @@ class ModelDialogue:
         return body | {
             key: value for key, value in more.items() if value is not None and key not in omitted
         }
+
+    def _content(self, *, of_chat: bool) -> str | list[Body]:
+        """The prompt, with the pictures or a note that they are not shown."""
+        if not self._shows_pictures:
+            return f"{self._prompt}\n\n{UNSEEN_PICTURES}" if self._pictures else self._prompt
+        kind = "text" if of_chat else "input_text"
+        shown: list[Body] = [{"type": kind, "text": self._prompt}]
+        for url in self._pictures:
+            chat: Body = {"type": "image_url", "image_url": {"url": url}}
+            shown.append(chat if of_chat else {"type": "input_image", "image_url": url})
+        return shown
 
     def _items(self) -> Iterable[Body]:
         for entry in self._entries:

@@ -179,12 +179,9 @@ class EndpointClient:
         return not found.keys().isdisjoint(("choices", "output", "response"))
 
     def models(self) -> list[Body]:
-        listed = tables_of(self._json("GET", "/models", None).get("data"))
-        return [one for one in listed if isinstance(one.get("id"), str)]
-
-    def _json(self, method: str, path: str, body: Body | None) -> Body:
-        with self._response(method, path, body) as response:
-            return self._parsed(b"".join(self._limited(response)))
+        with self._response("GET", "/models", None) as response:
+            answer = self._parsed(b"".join(self._limited(response)))
+        return [one for one in tables_of(answer.get("data")) if isinstance(one.get("id"), str)]
 
     @contextlib.contextmanager
     def _response(self, method: str, path: str, body: Body | None) -> Generator[httpx.Response]:

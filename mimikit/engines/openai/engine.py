@@ -6,6 +6,7 @@ import contextlib
 import threading
 import time
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from mimikit.clock import Clock, SystemClock
@@ -24,13 +25,14 @@ from mimikit.engines.base import (
 from mimikit.engines.openai import endpoint as endpoints
 from mimikit.engines.openai.endpoint import EndpointClient
 from mimikit.engines.openai.failure import EndpointError, Trouble
-from mimikit.engines.openai.profile import EndpointProfile, ProfileCache, key_of
+from mimikit.engines.openai.profile import EndpointProfile, key_of, profile_of
 from mimikit.engines.openai.run import Call, EndpointRun
 from mimikit.engines.openai.work import WorkTools
 from mimikit.errors import EngineError
 from mimikit.protocol.models import EngineProblem, Role
 from mimikit.sandbox.worker import WorkerSandbox
 
+_RECHECK = timedelta(days=1)
 _PROBLEMS: dict[Trouble, EngineProblem] = {
     "logged_out": "logged_out",
     "account": "account",
@@ -50,24 +52,21 @@ class OpenAIEngine:
     def __init__(
         self, name: str, settings: Settings, state: Path, clock: Clock | None = None
     ) -> None:
-        self._name, self._state, self._clock = name, state, clock or SystemClock()
+        self.name, self._state, self._clock = name, state, clock or SystemClock()
         self._settings: EndpointSettings = settings.engines[name]
         self._limits = settings.limits
         self._sandbox = WorkerSandbox(settings.sandbox, state)
         self._refused_key: str | None = None
         self._lock = threading.Lock()
-        self._profiles = ProfileCache(name, self._settings, state)
+        self._profile: EndpointProfile | None = None
+        self._learned_at = datetime.min.replace(tzinfo=UTC)
         self._has_warned = False
-
-    @property
-    def name(self) -> str:
-        return self._name
 
     def unavailable(self, role: Role | None = None) -> str | None:
         if reason := endpoints.why_not_ready(self._settings.base_url):
             return EngineOutage(f"not ready: {reason}", "unready")
         try:
-            key_of(self._name, self._settings, self._state)
+            key_of(self.name, self._settings, self._state)
         except EngineError as error:
             return EngineOutage(str(error), "logged_out")
         return self._sandbox.unavailable() if role == "worker" else None
@@ -78,7 +77,7 @@ class OpenAIEngine:
         """Whether the key has changed, or the port accepts connections."""
         if want == "logged_out":
             with contextlib.suppress(EngineError):
-                key = key_of(self._name, self._settings, self._state)
+                key = key_of(self.name, self._settings, self._state)
                 return key != self._refused_key
         return want == "unreachable" and endpoints.accepts_connections(self._settings.base_url)
 
@@ -89,9 +88,9 @@ class OpenAIEngine:
             want = reason.want if isinstance(reason, EngineOutage) else "unready"
             return Failed.unavailable(want, reason)
         try:
-            return self._run(request, key_of(self._name, self._settings, self._state))
+            return self._run(request, key_of(self.name, self._settings, self._state))
         except FAULTS as error:
-            return fault_outcome(self._name, request, error, "unready")
+            return fault_outcome(self.name, request, error, "unready")
 
     def _run(self, request: RunSpec, key: str | None) -> Outcome:
         chosen = {"model": request.model, "effort": request.effort}
@@ -99,10 +98,10 @@ class OpenAIEngine:
         settings = own.model_copy(update={key: value for key, value in chosen.items() if value})
         run = EndpointRun(
             request,
-            self._name,
+            self.name,
             settings,
             time.monotonic() + request.timeout_s,
-            self._profiles.omit if settings.model == own.model else lambda _fields: None,
+            self._omit if settings.model == own.model else lambda _fields: None,
             self._has_warned or request.role != "teller",
         )
         with contextlib.ExitStack() as stack:
@@ -134,20 +133,29 @@ class OpenAIEngine:
         except EndpointError as error:
             if error.trouble != "absent" or run.acted:
                 raise
-        self._profiles.forget()
+        self._profile = None
         return run.execute(client, self._known(client), specs, tools)
 
     def _known(self, client: EndpointClient) -> EndpointProfile:
-        """Raises EndpointError."""
+        """The profile, asked again each day. Raises EndpointError."""
         with self._lock:
-            return self._profiles.learn(client, self._clock.now())
+            profile, now = self._profile, self._clock.now()
+            if profile is None or not timedelta() <= now - self._learned_at < _RECHECK:
+                profile, self._learned_at = profile_of(self._settings, client), now
+                self._profile = profile
+            return profile
+
+    def _omit(self, fields: frozenset[str]) -> None:
+        with self._lock:
+            if self._profile is not None:
+                self._profile = replace(self._profile, omitted=fields)
 
     def _failed(self, run: EndpointRun, error: EndpointError, key: str | None) -> Outcome:
         if (stopped := run.stopped()) is not None:
             return stopped
         message, text = self._with_remedy(error), run.text
         if error.trouble == "absent":
-            self._profiles.forget()
+            self._profile = None
         if error.trouble == "logged_out":
             self._refused_key = key
         if problem := _PROBLEMS.get(error.trouble):
@@ -163,8 +171,8 @@ class OpenAIEngine:
 
     def _with_remedy(self, error: EndpointError) -> str:
         remedy = {
-            "logged_out": f"give the right key by `mimikit engine add {self._name}`",
-            "unknown_model": "name one it has: `mimikit engine test " + self._name + "` lists them",
+            "logged_out": f"give the right key by `mimikit engine add {self.name}`",
+            "unknown_model": "name one it has: `mimikit engine test " + self.name + "` lists them",
             "absent": "check base_url; it often ends in /v1",
         }.get(error.trouble)
         return f"{error}; {remedy}" if remedy else str(error)

@@ -4,41 +4,31 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Collection
-from datetime import datetime, timedelta
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
-
-from pydantic import Field
 
 from mimikit.engine_settings import EndpointSettings
 from mimikit.engines.openai.answer import Api
 from mimikit.engines.openai.dialogue import PATHS
 from mimikit.engines.openai.endpoint import EndpointClient
 from mimikit.engines.openai.failure import EndpointError
-from mimikit.errors import EngineError, MimikitError
+from mimikit.errors import EngineError
 from mimikit.protocol import paths
 from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.files import Files
 from mimikit.protocol.json import table_of
-from mimikit.protocol.models import Instant, Record
 
-_RECHECK = timedelta(days=1)
 _WINDOWS = ("context_length", "max_model_len", "context_window", "n_ctx", "max_context_length")
 """Names of the context window in model lists."""
 
 
-class EndpointProfile(Record):
-    """`cache/endpoint-{name}.json`."""
-
-    base_url: str
-    model: str
-    api: Literal["responses", "chat"]
-    window: int | None = Field(default=None, ge=256)
+@dataclass(frozen=True, slots=True)
+class EndpointProfile:
+    api: Api
+    window: int | None = None
     """In tokens; None: unknown."""
-    omitted: list[str] = Field(default_factory=list[str])
+    omitted: frozenset[str] = frozenset()
     """Optional fields of a request that this model refuses."""
-    learned_at: Instant | None = None
 
 
 def key_of(name: str, settings: EndpointSettings, state: Path) -> str | None:
@@ -59,63 +49,11 @@ def key_of(name: str, settings: EndpointSettings, state: Path) -> str | None:
     return key
 
 
-class ProfileCache:
-    """The profile of one endpoint. Not thread-safe."""
-
-    def __init__(self, name: str, settings: EndpointSettings, state: Path) -> None:
-        self._place = f"{paths.CACHE}/endpoint-{name}.json"
-        self._settings, self._state = settings, state
-        self._profile: EndpointProfile | None = None
-
-    def learn(self, client: EndpointClient, now: datetime) -> EndpointProfile:
-        """The current profile. The window is asked again at a start, all of it each day.
-
-        Raises EndpointError.
-        """
-        profile = self._profile
-        if profile is None and (profile := self._cached(now)) is not None:
-            profile = profile.but(window=_window(self._settings, client) or profile.window)
-        if profile is None or not _is_fresh(profile, now):
-            profile = EndpointProfile(
-                base_url=self._settings.base_url,
-                model=self._settings.model,
-                api=api_of(self._settings, client),
-                window=_window(self._settings, client),
-                learned_at=now,
-            )
-        if profile != self._profile:
-            self._save(profile)
-        return profile.but(window=self._settings.context_tokens or profile.window)
-
-    def omit(self, fields: Collection[str]) -> None:
-        if self._profile is not None:
-            self._save(self._profile.but(omitted=sorted(fields)))
-
-    def forget(self) -> None:
-        self._profile = None
-        with contextlib.closing(RealDisk(self._state)) as disk, contextlib.suppress(MimikitError):
-            Files(disk, durable=False).remove(self._place)
-
-    def _cached(self, now: datetime) -> EndpointProfile | None:
-        with contextlib.closing(RealDisk(self._state)) as disk:
-            known = Files(disk, durable=False).peek(self._place, EndpointProfile)
-        is_same = known is not None and (known.base_url, known.model) == (
-            self._settings.base_url,
-            self._settings.model,
-        )
-        return known if is_same and _is_fresh(known, now) else None
-
-    def _save(self, profile: EndpointProfile) -> None:
-        self._profile = profile
-        with contextlib.closing(RealDisk(self._state)) as disk, contextlib.suppress(MimikitError):
-            files = Files(disk, durable=False)
-            files.make_folders()
-            files.write(self._place, profile.to_json())
-
-
-def _is_fresh(profile: EndpointProfile | None, now: datetime) -> bool:
-    learned_at = profile.learned_at if profile else None
-    return learned_at is not None and timedelta() <= now - learned_at < _RECHECK
+def profile_of(settings: EndpointSettings, client: EndpointClient) -> EndpointProfile:
+    """Raises EndpointError."""
+    return EndpointProfile(
+        api_of(settings, client), settings.context_tokens or _window(settings, client)
+    )
 
 
 def api_of(settings: EndpointSettings, client: EndpointClient) -> Api:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Set
+from collections.abc import Callable, Set
 from dataclasses import dataclass, field
 
 from mimikit.engine_settings import EndpointSettings
@@ -28,7 +28,7 @@ from mimikit.engines.openai.answer import (
     looks_like_call,
     parsed_arguments,
 )
-from mimikit.engines.openai.dialogue import ModelDialogue, shortened, tool_facts
+from mimikit.engines.openai.dialogue import PICTURES, ModelDialogue, shortened, tool_facts
 from mimikit.engines.openai.endpoint import EndpointClient
 from mimikit.engines.openai.failure import EndpointError
 from mimikit.engines.openai.profile import EndpointProfile
@@ -64,7 +64,7 @@ class EndpointRun:
     """With the model and effort of this run."""
     deadline_s: float
     """Of the monotonic clock."""
-    on_omitted: Callable[[Collection[str]], None]
+    on_omitted: Callable[[frozenset[str]], None]
     """Called with the optional fields that the model refuses."""
     has_warned: bool
     """That the endpoint cuts prompts: once is enough."""
@@ -96,14 +96,18 @@ class EndpointRun:
         call_tool: Call,
     ) -> Outcome:
         """The tool loop: ask, call tools, repeat. Raises EndpointError."""
-        request = self.request
+        request, vision = self.request, self.settings.vision
+        omitted = set(profile.omitted)
+        if vision is not None:
+            omitted = omitted - {PICTURES} if vision else omitted | {PICTURES}
         dialogue = ModelDialogue(
             request.instructions,
             request.prompt,
             specs,
             window=profile.window,
-            omitted=profile.omitted,
+            omitted=omitted,
             cache_key=f"mimikit-{request.role}",
+            pictures=[file.picture for file in request.input.pictures],
         )
         self._check_tools(dialogue)
         known_ids: set[str] = set()

@@ -20,7 +20,7 @@ from pydantic import (
 )
 
 from mimikit.config import LimitSettings
-from mimikit.engines import file_tool, process, process_marks
+from mimikit.engines import file_tool, process
 from mimikit.engines.base import UPSTREAM, RunSpec, ToolReply, ToolSpec, tool_spec
 from mimikit.engines.process import Program, ProgramOutcome, Stream
 from mimikit.errors import EngineError, ProgramLost
@@ -217,7 +217,6 @@ class WorkTools:
             argv=[*self._box, *argv],
             cwd=request.workspace,
             env=process.environment(more={"TMPDIR": str(self._temporary)}),
-            mark=process_marks.mark(request.state, request.run_id),
             timeout_s=max(0.0, min(timeout_s, self._left_s())),
             kill_after_s=self._limits.kill_after_s,
             output_bytes=self._limits.output_bytes,

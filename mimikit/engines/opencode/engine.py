@@ -16,9 +16,9 @@ from typing import Any
 
 from mimikit.clock import Clock
 from mimikit.config import Settings
-from mimikit.engines import process
 from mimikit.engines.base import (
     FAULTS,
+    Attachment,
     Done,
     EngineOutage,
     Failed,
@@ -155,7 +155,10 @@ class _Run:
         body: Body = {
             "agent": cli.AGENT,
             "system": request.instructions,
-            "parts": [{"type": "text", "text": request.prompt or "Begin."}],
+            "parts": [
+                {"type": "text", "text": request.prompt or "Begin."},
+                *map(_picture_part, request.input.pictures),
+            ],
             **({"model": model} if model else {}),
             **({"variant": request.effort} if request.effort else {}),
         }
@@ -205,10 +208,12 @@ class _Run:
             silent_s = 0.0 if reader.working else now - active_at
             if request.cancel.reason is not None or now >= self._until:
                 self._abort(place, events)
-                return stop_outcome(request.cancel.reason or "timeout", reader.text)
+                return stop_outcome(
+                    request.cancel.reason or "timeout", reader.text, request.timeout_s
+                )
             if silent_s >= request.idle_timeout_s:
                 self._abort(place, events)
-                return process.timeout_outcome(request.idle_timeout_s, reader.text, silent=True)
+                return stop_outcome("idle", reader.text, request.idle_timeout_s)
             left_s = min(self._until, now - silent_s + request.idle_timeout_s) - now
             try:
                 event = events.get(timeout=max(0.0, min(_POLL_S, left_s)))
@@ -250,6 +255,11 @@ class _Run:
                         return
                     reader.take(event)
         place.is_clean = reader.is_idle and not reader.working
+
+
+def _picture_part(file: Attachment) -> Body:
+    media_type = file.picture.removeprefix("data:").partition(";")[0]
+    return {"type": "file", "mime": media_type, "filename": file.ref.name, "url": file.picture}
 
 
 def _key(name: str, arguments: dict[str, object]) -> str:

@@ -80,7 +80,6 @@ class OpencodeProcess(KeptProcess):
             argv=boxed or argv,
             cwd=self._root,
             env={**env, "PWD": str(self._root), "TMPDIR": str(self._root)},
-            mark=process_marks.mark(state, "opencode"),
             timeout_s=0,
             boxed=boxed is not None,
         )

@@ -8,17 +8,18 @@ from typing import Annotated
 
 from pydantic import Field, StringConstraints
 
-from mimikit.conversation import inbox
+from mimikit.conversation import attachments, inbox
 from mimikit.conversation.turn_prompts import TurnPrompt
-from mimikit.errors import BadInput, BadRecord, Conflict, NotFound, UnsafeFile
+from mimikit.errors import BadRecord, Conflict, NotFound, UnsafeFile
 from mimikit.language.phrases import named_zone
 from mimikit.protocol.ids import new_id
+from mimikit.protocol.json import table_of, tables_of
 from mimikit.protocol.models import MAX_TEXT, InboxItem
+from mimikit.protocol.records import check_text
 from mimikit.views.base import View
 from mimikit.views.messages import MessagesPage, sent_message, turn_prompt
 from mimikit.views.snapshot import SnapshotView
 from mimikit.web.api.routing import ClientId, EndpointRegistry, Input, Site, current_site, id_taken
-from mimikit.web.guard import RequestDenied
 
 area = EndpointRegistry("conversation")
 
@@ -43,7 +44,10 @@ class MessageInput(Input):
     """
 
     id: MessageId | None = None
-    text: Text
+    text: Annotated[str, StringConstraints(max_length=MAX_TEXT)] = ""
+    """It may be empty beside files."""
+    files: list[str] = Field(default_factory=list[str])
+    """Ids of files that were sent before."""
     quote: Annotated[str, StringConstraints(max_length=20_000)] | None = None
     timezone: Zone | None = None
     locale: Locale | None = None
@@ -80,8 +84,9 @@ def send(body: MessageInput) -> AcceptedView:
     zone = named_zone(body.timezone)  # an unknown zone does not refuse the message
     item = InboxItem(
         id=body.id or new_id("msg", now),
-        text=_not_blank(body.text),
+        text=body.text if body.files else check_text(body.text, "text"),
         created_at=now,
+        files=attachments.named(site.files, body.files),
         timezone=zone and zone.key,
         locale=body.locale or None,
         quote=body.quote,
@@ -97,7 +102,7 @@ def answer_question(body: AnswerInput) -> AcceptedView:
     item = InboxItem(
         id=body.id,
         kind="answer",
-        text=_not_blank(body.text),
+        text=check_text(body.text, "text"),
         created_at=site.clock.now(),
         question_id=body.question_id,
         remote=site.is_remote,
@@ -127,13 +132,10 @@ def _accept(site: Site, item: InboxItem) -> AcceptedView:
         if item.kind == "answer":
             question = inbox.pending_question(site.files)
             if question is None or question.question_id != item.question_id:
-                raise Conflict("that question is no longer open", field="questionId")
+                raise _closed("that question is no longer open")
             if inbox.is_expired(question, item.created_at):
-                raise Conflict("the time to answer that question is over", field="questionId")
-        if not site.inputs.take():
-            wait = site.inputs.wait_s()
-            message = f"too many messages in a minute; try again in {int(wait) + 1} s"
-            raise RequestDenied(429, message, reason="too many inputs", wait_s=wait)
+                raise _closed("the time to answer that question is over")
+        site.take_input()
         if not inbox.put(site.files, item):
             _is_repeated(site, item)  # a concurrent request
     return accepted
@@ -145,21 +147,21 @@ def _is_repeated(site: Site, item: InboxItem) -> bool:
     Searched in this order, as an item leaves the inbox once it is in the transcript. Raises
     Conflict for another message with this id.
     """
-    known: tuple[object, object] | None = (None, None)
+    known: tuple[object, ...] | None = ()
     with contextlib.suppress(BadRecord, UnsafeFile):  # a broken file still has the id
         if waiting := inbox.read(site.files, item.id):
-            known = waiting.text, waiting.quote or ""
+            known = waiting.text, waiting.quote or "", [ref.id for ref in waiting.files]
+        elif line := sent_message(site.files, item.id):
+            ids = [table_of(ref).get("id") for ref in tables_of(line.get("files"))]
+            known = line.get("text"), line.get("quote") or "", ids
         else:
-            line = sent_message(site.files, item.id)
-            known = (line.get("text"), line.get("quote") or "") if line else None
+            known = None
     if known is None:
         return False
-    if known != (item.text, item.quote or ""):
+    if known != (item.text, item.quote or "", [ref.id for ref in item.files]):
         raise id_taken(item.id, "message")
     return True
 
 
-def _not_blank(text: str) -> str:
-    if not text.strip():
-        raise BadInput("text: expected some text, got only blanks", field="text")
-    return text
+def _closed(message: str) -> Conflict:
+    return Conflict(message, field="questionId", code="question_closed")

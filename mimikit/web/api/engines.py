@@ -6,6 +6,7 @@ A key is only written to `secrets/` or passed to the test: no answer, command or
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -14,8 +15,8 @@ from pydantic import Field, StringConstraints, ValidationError
 from mimikit import config, permission
 from mimikit.config import EndpointSettings, Settings
 from mimikit.engines import setup
-from mimikit.engines.setup import TrialRequest
-from mimikit.errors import BadInput, BadSettings, Conflict, NotFound
+from mimikit.engines.setup import EndpointTrial
+from mimikit.errors import BadInput, BadRecord, NotFound
 from mimikit.protocol import paths
 from mimikit.protocol.models import EngineProblem, EngineStatus, Instant
 from mimikit.protocol.records import bad_record
@@ -32,16 +33,6 @@ from mimikit.web.api.routing import (
 from mimikit.web.api.tasks import COMMAND_ANSWERS, CommandInput, submit_command
 
 area = EndpointRegistry("engines")
-
-
-_FIELD_ERRORS = {
-    "base_url": (
-        "baseUrl",
-        "expected an address such as http://127.0.0.1:11434/v1, without a name, a key or a query",
-    ),
-    "api_key_env": ("keyEnv", "expected the name of a variable, such as DEEPSEEK_API_KEY"),
-}
-"""Input field and error, without the value, which may contain a key."""
 
 
 class UseInput(Input):
@@ -83,13 +74,15 @@ class TrialInput(EndpointInput):
 class TrialView(View):
     ok: bool
     models: list[str]
-    api: str | None
+    api: str | None = None
     """`responses` or `chat`; null without a turn."""
-    text: str
-    calls_tools: bool
-    took_s: float
+    text: str = ""
+    calls_tools: bool = False
+    took_s: float = 0
     message: str
     field: str | None
+    trouble: str
+    """What went wrong, as in `want` of an engine; empty: nothing, or something else."""
 
 
 _OWN: dict[str, Literal["program", "local", "builtin"]] = {
@@ -153,9 +146,9 @@ def use(body: UseInput) -> Answer:
     names = body.use.split()
     with bad_value("use"):
         if not names:
-            raise BadInput("expected the name of an engine, got blanks")
+            raise BadInput("expected the name of an engine, got blanks", code="missing")
         setup.check_seat(body.seat)
-        setup.with_order(_text(site), names, body.seat)
+        setup.with_order(setup.settings_text(site.files), names, body.seat)
     args = {"seat": body.seat} if body.seat else None
     return submit_command(site, "engine_use", " ".join(names), command_id=body.id, args=args)
 
@@ -171,19 +164,10 @@ def try_out(body: TrialInput) -> TrialView:
     """Test an endpoint: list its models and, with a model, run a turn; nothing is stored."""
     site = current_site()
     facts, key = _facts(site, setup.checked_name(body.name), body)
-    request = TrialRequest(name=body.name, facts=facts, key=key)
+    request = EndpointTrial(name=body.name, facts=facts, key=key)
     report = site.trial(request, Path(site.files.fs.root))
-    test = report.test
-    return TrialView(
-        ok=not report.message,
-        models=report.models,
-        api=test.api if test else None,
-        text=test.text if test else "",
-        calls_tools=test is not None and test.calls_tools,
-        took_s=test.took_s if test else 0.0,
-        message=report.message,
-        field=report.field,
-    )
+    test = asdict(report.test) if report.test else {}
+    return TrialView.of(report, ok=not report.message, **test)
 
 
 @area.route("PUT", "/api/engines/<name>", COMMAND_ANSWERS, body=EndpointInput)
@@ -195,9 +179,10 @@ def keep(body: EndpointInput, name: str) -> Answer:
     site = current_site()
     facts, key = _facts(site, setup.checked_name(name), body)
     if "model" not in facts:
-        raise BadInput("expected the name of a model, got nothing", field="model")
+        message = "expected the name of a model, got nothing"
+        raise BadInput(message, field="model", code="missing")
     with bad_value():
-        setup.with_endpoint(_text(site), name, facts)
+        setup.with_endpoint(setup.settings_text(site.files), name, facts)
     if key is not None:
         site.files.write(f"{paths.SECRETS}/{setup.key_file(name)}", f"{key}\n".encode())
     return submit_command(site, "engine_set", name, command_id=body.id, args=dict(facts))
@@ -210,7 +195,7 @@ def remove(body: CommandInput, name: str) -> Answer:
     if name not in _settings(site).engines:
         raise NotFound(f"there is no endpoint {name}", field="name")
     with bad_value("name"):
-        setup.without_endpoint(_text(site), name)
+        setup.without_endpoint(setup.settings_text(site.files), name)
     return submit_command(site, "engine_remove", name, command_id=body.id)
 
 
@@ -218,9 +203,10 @@ def _facts(site: Site, name: str, body: EndpointInput) -> tuple[setup.Facts, str
     known = _settings(site).engines.get(name)
     key = setup.checked_key(body.key) if body.key else None
     if key and body.key_env:
-        raise BadInput("expected a key or the name of its variable, got both", field="key")
+        message = "expected a key or the name of its variable, got both"
+        raise BadInput(message, field="key", code="bad_key")
     if body.key_env and (refusal := permission.variable_refusal(remote=site.is_remote)):
-        raise BadInput(refusal, field="keyEnv")
+        raise BadInput(refusal, field="keyEnv", code="no_remote_variable")
     facts: setup.Facts = {"base_url": body.base_url}
     if body.model:
         facts["model"] = body.model
@@ -228,26 +214,26 @@ def _facts(site: Site, name: str, body: EndpointInput) -> tuple[setup.Facts, str
     try:
         checked = EndpointSettings.model_validate({"model": "unknown", **facts})
     except ValidationError as error:
-        problem = bad_record(error)
-        field, message = _FIELD_ERRORS.get(problem.field or "", (problem.field, str(problem)))
-        raise BadInput(message, field=field) from None
+        raise _without_value(bad_record(error)) from None
     facts["base_url"] = checked.base_url
     return facts, key
 
 
+def _without_value(problem: BadRecord) -> BadInput:
+    """The value may contain a key."""
+    if problem.field == "base_url":
+        message = "expected an address such as http://127.0.0.1:11434/v1"
+        message = f"{message}, without a name, a key or a query"
+        return BadInput(message, field="baseUrl", code="bad_address")
+    if problem.field == "api_key_env":
+        message = "expected the name of a variable, such as DEEPSEEK_API_KEY"
+        return BadInput(message, field="keyEnv", code="bad_variable")
+    return problem
+
+
 def _settings(site: Site) -> Settings:
     """The current settings; those of the start may be outdated."""
-    try:
-        return config.parsed(_text(site), Path(paths.CONFIG))
-    except BadSettings as error:
-        raise Conflict(f"the settings cannot be read: {error}") from None
-
-
-def _text(site: Site) -> str:
-    try:
-        return setup.settings_text(site.files)
-    except BadSettings as error:
-        raise Conflict(f"the settings cannot be read: {error}") from None
+    return config.parsed(setup.settings_text(site.files), Path(paths.CONFIG))
 
 
 def _view(

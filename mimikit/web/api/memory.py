@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import time
-from datetime import MAXYEAR, UTC, datetime
 from typing import Annotated, Literal
-from zoneinfo import ZoneInfo
 
 from pydantic import Field, StringConstraints
 
 from mimikit.errors import BadInput, Conflict, NotFound, Refused
 from mimikit.memory import notes
+from mimikit.protocol.records import check_text
 from mimikit.views import memory as views
 from mimikit.views.backlog import BacklogView, backlog_view
 from mimikit.views.messages import TurnHitList, turn_hits
@@ -22,6 +21,7 @@ from mimikit.web.api.routing import (
     Input,
     bad_value,
     current_site,
+    read_time,
 )
 from mimikit.web.guard import RequestDenied
 
@@ -101,13 +101,14 @@ def save(note: NoteInput, path: str) -> Answer:
     """Replace a file's text, or create a file; refused if it changed meanwhile."""
     target, site = _memory_path(path), current_site()
     if target.kind == "docs":
-        raise Refused(f"{path}: the workspace's docs are only shown here; edit them in place")
+        message = f"{path}: the workspace's docs are only shown here; edit them in place"
+        raise Refused(message, code="docs_read_only")
+    limit = views.MAX_EDITED_BYTES // 1024
     if (size := len(note.text.encode())) > views.MAX_EDITED_BYTES:
-        message = (
-            f"text: expected at most {views.MAX_EDITED_BYTES // 1024} KiB, got {size} bytes; "
-            "divide it into more files"
+        message = f"text: expected at most {limit} KiB, got {size} bytes; divide it into more files"
+        raise RequestDenied(
+            413, message, field="text", code="body_too_large", params={"max": limit}
         )
-        raise RequestDenied(413, message, reason="too large", field="text")
     if "\x00" in note.text:
         raise BadInput("text: expected text, got a NUL character in it", field="text")
     if note.hash is None and not target.may_be_created:
@@ -115,12 +116,15 @@ def save(note: NoteInput, path: str) -> Answer:
             "path: expected memory.md or memory/YYYY-MM-DD-a-name.md for a new file, "
             f"got {path[:80]!r}",
             field="path",
+            code="bad_note_name",
         )
     size = site.library.size(target.path)
     if size is not None and size > views.MAX_EDITED_BYTES:
         raise Refused(
             f"{target.path}: at {size // 1024} KiB it is too large to be edited here; "
-            "use an editor on the machine"
+            "use an editor on the machine",
+            code="body_too_large",
+            params={"max": limit},
         )
     try:
         saved = notes.replace(site.files, target.path, note.text, note.hash)
@@ -128,8 +132,7 @@ def save(note: NoteInput, path: str) -> Answer:
         current = site.library.read(target)
         if current is not None and current.text == note.text:
             return current  # a repeated request is no conflict
-        detail = ErrorDetail.of(error, message=str(error))
-        return NoteConflict(error=detail, current=current), 409
+        return NoteConflict(error=ErrorDetail.of(error, message=str(error)), current=current), 409
     return site.library.view(target, saved)
 
 
@@ -160,10 +163,9 @@ def _no_file(path: str) -> NotFound:
 def search(query: SearchQuery) -> views.SearchAnswer:
     """Search the memory; the best hits first."""
     site = current_site()
-    if not query.q.strip():
-        raise BadInput("q: expected something to search for, got only blanks", field="q")
+    check_text(query.q, "q")
     zone = site.settings.zone
-    after, before = _time(query.after, "after", zone), _time(query.before, "before", zone)
+    after, before = read_time(query.after, "after", zone), read_time(query.before, "before", zone)
     began, engine = time.monotonic(), site.search()
     hits = engine.find(
         query.q, limit=query.limit, after=after, before=before, everywhere=query.scope == "all"
@@ -175,24 +177,6 @@ def search(query: SearchQuery) -> views.SearchAnswer:
         took_ms=took_ms,
         fallback=engine.fallback,
     )
-
-
-def _time(text: str | None, field: str, zone: ZoneInfo) -> datetime | None:
-    """Parse a day or time, by default in the workspace's zone."""
-    if not text:
-        return None
-    try:
-        time_ = datetime.fromisoformat(text)
-        time_ = (time_ if time_.tzinfo else time_.replace(tzinfo=zone)).astimezone(UTC)
-    except (ValueError, OverflowError):
-        time_ = None
-    if time_ is None or not 1 < time_.year < MAXYEAR:
-        raise BadInput(
-            f"{field}: expected a day or time like 2026-01-28 or 2026-01-28T09:30Z, "
-            f"got {text[:40]!r}",
-            field=field,
-        )
-    return time_
 
 
 # ---- backlog
@@ -208,8 +192,7 @@ def items(_: Input) -> BacklogView:
 def change(body: BacklogInput) -> Answer:
     """Add, tick, reopen or remove an item."""
     files = current_site().files
-    if not notes.plain_item(body.item):
-        raise BadInput("item: expected some text, got only blanks", field="item")
+    check_text(notes.plain_item(body.item), "item")
     try:
         with bad_value():
             return backlog_view(notes.change_backlog(files, body.action, body.item, body.hash))

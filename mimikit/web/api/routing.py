@@ -11,8 +11,10 @@ import functools
 import re
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar, TypeVar, cast
+from zoneinfo import ZoneInfo
 
 from flask import Blueprint, Response, current_app, request
 from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError
@@ -21,19 +23,19 @@ from werkzeug.exceptions import BadRequest
 
 from mimikit.clock import Clock
 from mimikit.config import Settings
-from mimikit.engines.setup import TrialReport, TrialRequest
-from mimikit.errors import BadInput, BadRecord, Conflict
+from mimikit.engines.setup import EndpointTrial, TrialReport
+from mimikit.errors import BadInput, BadRecord, Conflict, ErrorCode, MimikitError
 from mimikit.log import EventLog
 from mimikit.protocol.files import ReadOnlyFiles
 from mimikit.protocol.ids import ID_PATTERN, check_id
 from mimikit.protocol.json import Json, parse_object
-from mimikit.protocol.models import Record
+from mimikit.protocol.models import Record, to_utc
 from mimikit.protocol.records import bad_record
 from mimikit.views.base import View
 from mimikit.views.memory import MemoryReader
 from mimikit.views.snapshot import StateReader
 from mimikit.web.feed import Feed
-from mimikit.web.guard import Guard, RateLimit
+from mimikit.web.guard import Guard, RateLimit, RequestDenied
 
 if TYPE_CHECKING:
     from mimikit.memory.search import MemorySearch
@@ -49,8 +51,12 @@ class Input(BaseModel):
 
 
 class ErrorDetail(View):
-    message: str
+    """An error by its code and what the words for it fill in, and in plain English."""
+
+    code: ErrorCode
     field: str | None
+    params: dict[str, str | int | float]
+    message: str
 
 
 class ErrorView(View):
@@ -127,7 +133,7 @@ class EndpointRegistry:
 
 
 EXTENSION = "mimikit"
-Trial = Callable[[TrialRequest, Path], TrialReport]
+Trial = Callable[[EndpointTrial, Path], TrialReport]
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +157,13 @@ class Site:
         """Whether input from this page may not run commands, even later."""
         return not self.is_local and not self.settings.web.allow_commands
 
+    def take_input(self) -> None:
+        """Count a message or a file; RequestDenied when there are too many in a minute."""
+        if not self.inputs.take():
+            seconds = int(self.inputs.wait_s()) + 1
+            message = f"too many messages in a minute; try again in {seconds} s"
+            raise RequestDenied(429, message, code="too_many", params={"seconds": seconds})
+
 
 def current_site() -> Site:
     return cast("Site", current_app.extensions[EXTENSION])
@@ -160,8 +173,8 @@ def answer(view: Shown, status: int = 200) -> Response:
     return Response(view.model_dump_json(by_alias=True), status, mimetype="application/json")
 
 
-def error_answer(status: int, message: str, field: str | None = None) -> Response:
-    return answer(ErrorView(error=ErrorDetail(message=message, field=field)), status)
+def error_answer(status: int, error: MimikitError) -> Response:
+    return answer(ErrorView(error=ErrorDetail.of(error, message=str(error))), status)
 
 
 def read_body(model: type[I]) -> I:
@@ -184,25 +197,38 @@ def read_query(model: type[I]) -> I:
     return _checked(model, values, strict=False)
 
 
+def read_time(text: str | None, field: str, zone: ZoneInfo) -> datetime | None:
+    """A day or time, by default in `zone`; BadInput for other text."""
+    if not text:
+        return None
+    try:
+        time = datetime.fromisoformat(text)
+        return to_utc(time if time.tzinfo else time.replace(tzinfo=zone))
+    except (ValueError, OverflowError):
+        message = f"{field}: expected a time such as 2026-12-01 or 2026-12-01T09:00:00Z, got "
+        raise BadInput(f"{message}{text[:40]!r}", field=field, code="bad_time") from None
+
+
 def id_taken(id_: str, kind: str) -> Conflict:
     text = f"id: expected a free one, got {id_!r}, which is another {kind}'s; take a new one"
-    return Conflict(text, field="id")
+    return Conflict(text, field="id", code="id_taken")
 
 
 @contextlib.contextmanager
 def bad_value(field: str | None = None) -> Generator[None]:
-    """Make BadInput name `field`, and answer 422 for an unknown id."""
+    """Make an error of the input name `field`, and answer 422 for an unknown id."""
     try:
         yield
     except Conflict:
         raise
-    except BadInput as error:
-        raise BadInput(str(error), field=field or error.field) from None
+    except (BadInput, ValidationError) as error:
+        told = bad_record(error) if isinstance(error, ValidationError) else error
+        field = field or told.field
+        raise BadInput(str(told), field=field, code=told.code, params=told.params) from None
 
 
 def _checked(model: type[I], values: dict[str, Json], *, strict: bool = True) -> I:
     try:
         return model.model_validate(values, strict=strict)
     except ValidationError as error:
-        complaint = bad_record(error)
-        raise BadInput(str(complaint), field=complaint.field) from None
+        raise bad_record(error) from None

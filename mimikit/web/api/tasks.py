@@ -100,6 +100,9 @@ class CommandOutcome(View):
     ok: bool
     message: str
     result_id: str | None
+    code: str | None
+    """Of the error, as in the answer to a bad request."""
+    params: dict[str, str | int | float] | None
 
 
 class CommandWaiting(View):

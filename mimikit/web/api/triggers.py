@@ -6,16 +6,15 @@ from datetime import datetime
 from typing import Annotated, Any, Literal, cast
 from zoneinfo import ZoneInfo
 
-from pydantic import Field, StringConstraints, ValidationError, model_validator
+from pydantic import Field, StringConstraints, model_validator
 
 from mimikit.errors import BadInput, Conflict, NotFound
 from mimikit.language.plain_text import plain
 from mimikit.protocol import paths
 from mimikit.protocol.ids import is_id
 from mimikit.protocol.json import Json
-from mimikit.protocol.models import REMINDER, Instant, Record, Task, to_utc
+from mimikit.protocol.models import REMINDER, Instant, Record, Task
 from mimikit.protocol.notify import notify_of, notify_words
-from mimikit.protocol.records import bad_record
 from mimikit.protocol.triggers import Condition, Schedule, Trigger
 from mimikit.tasks import ledger, queue
 from mimikit.tools import requests
@@ -35,6 +34,7 @@ from mimikit.web.api.routing import (
     bad_value,
     current_site,
     id_taken,
+    read_time,
 )
 from mimikit.web.api.tasks import COMMAND_ANSWERS, CommandInput
 
@@ -149,18 +149,15 @@ def timing(body: TimingInput, *, now: datetime, zone: ZoneInfo) -> TriggerFields
         raise BadInput(
             f"schedule: expected one of schedule, condition, when; got {got}", field="schedule"
         )
-    zone = requests.time_zone(body.timezone) if body.timezone else zone
+    zone = schedule.time_zone(body.timezone) if body.timezone else zone
     fields = TriggerFields()
     if body.cooldown is not None:
         fields["cooldown"] = body.cooldown
     if body.condition is not None:
         fields["condition"] = body.condition
     elif body.when is not None:
-        try:
-            with bad_value("when"):
-                fields["schedule"] = requests.schedule_of(body.when, now=now, zone=zone)
-        except ValidationError as error:
-            raise BadInput(f"when: {bad_record(error)}", field="when") from None
+        with bad_value("when"):
+            fields["schedule"] = requests.schedule_of(body.when, now=now, zone=zone)
     elif body.schedule is not None:
         fields["schedule"] = _schedule(body.schedule, body.timezone, now, zone)
     return fields
@@ -168,37 +165,21 @@ def timing(body: TimingInput, *, now: datetime, zone: ZoneInfo) -> TriggerFields
 
 def _schedule(body: ScheduleInput, timezone: str | None, now: datetime, zone: ZoneInfo) -> Schedule:
     if body.timezone:
-        with bad_value("schedule.timezone"):
-            zone = requests.time_zone(body.timezone)
+        zone = schedule.time_zone(body.timezone, "schedule.timezone")
     if body.cron is not None:
-        with bad_value():
-            schedule.check_cron(body.cron)
+        schedule.check_cron(body.cron)
     moments = (body.cron, body.run_at, body.starting, body.until)
     has_moment = any(moment is not None for moment in moments)
     plan = Schedule(
         interval=body.interval,
         cron=body.cron,
         timezone=body.timezone or (timezone if has_moment else None),
-        run_at=_instant(body.run_at, "runAt", zone),
-        starting=_instant(body.starting, "starting", zone),
-        until=_instant(body.until, "until", zone),
+        run_at=read_time(body.run_at, "schedule.runAt", zone),
+        starting=read_time(body.starting, "schedule.starting", zone),
+        until=read_time(body.until, "schedule.until", zone),
         **body.model_dump(include={"times", "lateness", "every_days", "every_weeks"}),
     )
     return schedule.anchored(plan, now, zone)
-
-
-def _instant(text: str | None, name: str, zone: ZoneInfo) -> datetime | None:
-    if text is None:
-        return None
-    try:
-        time = datetime.fromisoformat(text)
-        return to_utc(time if time.tzinfo else time.replace(tzinfo=zone))
-    except (ValueError, OverflowError):
-        raise BadInput(
-            f"schedule.{name}: expected a time such as 2026-12-01T09:00:00Z, "
-            f"got {text!r}; plain words go into `when`",
-            field=f"schedule.{name}",
-        ) from None
 
 
 @area.route("GET", "/api/triggers", views.TriggerList, query=Input)
@@ -213,14 +194,15 @@ def show(query: TriggerQuery, trigger_id: str) -> chains.TriggerDetail:
     """A trigger, why it waits, its runs and its chain; also a removed one."""
     site = current_site()
     consumer = site.state.consumer()
-    zone = requests.time_zone(query.timezone) if query.timezone else site.settings.zone
+    zone = schedule.time_zone(query.timezone) if query.timezone else site.settings.zone
     detail = chains.trigger_detail(
         site.files, trigger_id, site.state.situation(consumer), consumer.live, zone
     )
     if detail is None:
         raise NotFound(f"there is no trigger {trigger_id}", field="id")
     used = site.state.usage.of_trigger(trigger_id, site.clock.now())
-    return detail.model_copy(update={"usage": used})
+    job = site.state.jobs.find(trigger_id, consumer.live)
+    return detail.model_copy(update={"usage": used, "job": job})
 
 
 @area.route("POST", "/api/triggers/preview", TriggerPreview, body=TimingInput)
@@ -276,7 +258,8 @@ def snooze(body: SnoozeInput, task_id: str) -> CreatedTrigger:
     )
     plan = timing(again, now=site.clock.now(), zone=site.settings.zone).get("schedule")
     if plan is None or plan.run_at is None:
-        raise BadInput(f"when: expected one time, got {body.when[:60]!r}", field="when")
+        message = f"when: expected one time, got {body.when[:60]!r}"
+        raise BadInput(message, field="when", code="bad_when")
     return create(again)
 
 
@@ -333,7 +316,8 @@ def edit(body: TriggerChanges, trigger_id: str) -> Answer:
     _check_exists(site, trigger_id)
     trigger, broken = views.active(site.files, trigger_id)
     if trigger is None or broken is not None:
-        raise Conflict(f"its file is broken: {broken}; fix it there, or remove the trigger")
+        message = f"its file is broken: {broken}; fix it there, or remove the trigger"
+        raise Conflict(message, code="trigger_broken")
     changes = _changes(site, trigger, body)
     new = registry.edited(trigger, changes)
     if {"prompt", "profile"} & changes.keys():
@@ -359,7 +343,7 @@ def _changes(site: Site, trigger: Trigger, body: TriggerChanges) -> dict[str, An
         if "schedule" in chosen and trigger.condition is not None and trigger.once:
             changes.setdefault("once", False)  # it applies to conditions
     elif body.timezone is not None:
-        zone = requests.time_zone(body.timezone).key
+        zone = schedule.time_zone(body.timezone).key
         if trigger.schedule is None or trigger.schedule.interval is not None:
             raise BadInput(
                 "timezone: expected it for a trigger with a time of day, got one without",
@@ -367,7 +351,7 @@ def _changes(site: Site, trigger: Trigger, body: TriggerChanges) -> dict[str, An
             )
         changes["schedule"] = trigger.schedule.to_dict() | {"timezone": zone}
     if not changes:
-        raise BadInput("expected something to change, got nothing")
+        raise BadInput("expected something to change, got nothing", code="nothing_to_change")
     return changes
 
 

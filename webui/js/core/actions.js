@@ -9,12 +9,14 @@ import { FormActions, TriggerKeeper } from "../pages/trigger-keeper.js";
 import { UsageKeeper } from "../pages/usage.js";
 import { words } from "./api.js";
 import { copyText } from "./copy.js";
+import { attached, canSend, FileActions } from "./files.js";
 import { flash, focusSoon, onceDrawn } from "./focus.js";
 import { loadLanguage, t } from "./i18n.js";
-import { newId } from "./ids.js";
+import { bytesOf, newId } from "./ids.js";
 import { applyTheme, writePref } from "./prefs.js";
-import { hashOf } from "./route.js";
+import { addressOf, hashOf } from "./route.js";
 import { live } from "./select.js";
+import { dayKey } from "./time.js";
 
 /** A message that could not be handed over is tried again after these, then given back. */
 const RETRY_MS = [700, 2000];
@@ -49,17 +51,19 @@ export class Actions {
     };
     this.forms = new FormActions(store, api, this);
     this.memory = new MemoryActions(store, api, this);
+    this.files = new FileActions(store, api, this);
     this.engines = new EngineActions(store, api, this);
   }
 
   // --- talking
 
   send() {
-    const text = this.store.state.draft.trim();
-    if (!text) return;
+    const { draft, files } = this.store.state;
+    const text = draft.trim();
+    if (!canSend(this.store.state)) return files.length ? this.notify(t("files.wait")) : undefined;
     if (text.length > MAX_TEXT) return this.notify(t("send.tooLong"), "error");
-    this.store.set({ draft: "" });
-    this.queueOut({ kind: "input", text });
+    this.store.set({ draft: "", files: [] });
+    this.queueOut({ kind: "input", text, files: files.flatMap(({ sent }) => sent ?? []) });
   }
 
   /** @param {string} text */
@@ -70,9 +74,8 @@ export class Actions {
     this.queueOut({ kind: "answer", text: text.trim(), questionId: question.questionId });
   }
 
-  /** @private @param {{kind: "input" | "answer", text: string, questionId?: string}} what */
-  queueOut(what) {
-    const id = newId("msg");
+  /** @private @param {Pick<OutboxItem, "kind" | "text" | "questionId" | "files">} what @param {string} [id] */
+  queueOut(what, id = newId("msg")) {
     const createdAt = new Date(this.store.state.skewMs + Date.now()).toISOString();
     /** @type {OutboxItem} */
     const item = { ...what, id, createdAt, state: "sending" };
@@ -90,9 +93,9 @@ export class Actions {
   }
 
   /** @param {Message} message  One that was not sent. */
-  takeBack({ id, text }) {
+  takeBack({ id, text, files }) {
     this.store.dispatch({ type: "outGone", id });
-    this.editText(text);
+    this.editText(text, false, files);
   }
 
   /** @param {string} id */
@@ -117,9 +120,10 @@ export class Actions {
   }
 
   /** @private @param {OutboxItem} item */
-  handOver({ kind, id, text, questionId }) {
+  handOver({ kind, id, text, questionId, files = [] }) {
     if (kind === "answer" && questionId) return this.api.answer({ id, questionId, text });
-    return this.api.input({ id, text, timezone: ownZone(), locale: navigator.language });
+    const ids = files.map((file) => file.id);
+    return this.api.input({ id, text, files: ids, timezone: ownZone(), locale: navigator.language });
   }
 
   /** @private @param {OutboxItem} item @param {any} error */
@@ -130,7 +134,7 @@ export class Actions {
       id: item.id,
       state: "failed",
       kind: closed ? "input" : item.kind, // sent again, it goes as a message like any other
-      error: closed ? t("send.questionClosed") : words(error),
+      error: words(error),
     });
     if (error?.status === 401) this.signOut();
   }
@@ -177,15 +181,26 @@ export class Actions {
     this.editText(`${quoted}\n\n${this.store.state.draft}`, true);
   }
 
-  /** @param {string} text */
-  sendAgain(text) {
-    this.queueOut({ kind: "input", text });
+  /** @param {string} text @param {FileRef[]} [files] */
+  sendAgain(text, files) {
+    this.queueOut({ kind: "input", text, files });
   }
 
-  /** @param {string} text @param {boolean} [instead] of what is being written, not above it */
-  editText(text, instead = false) {
-    const { draft } = this.store.state;
-    this.store.set({ draft: draft && !instead ? `${text}\n${draft}` : text });
+  /** @param {string} text of an item of the backlog; on one day it is sent once, however often it is pressed */
+  giveItem(text) {
+    const { now, zone, messages, inbox, outbox } = this.store.state;
+    const day = Date.parse(dayKey(now, zone || undefined));
+    const id = newId("msg", day, bytesOf(text));
+    if (outbox.some((one) => one.id === id)) this.resend(id);
+    else if (![...messages, ...inbox].some((one) => one.id === id)) this.queueOut({ kind: "input", text }, id);
+    this.go({ view: "chat" });
+  }
+
+  /** @param {string} text @param {boolean} [instead] of what is being written, not above it @param {FileRef[]} [more] */
+  editText(text, instead = false, more = []) {
+    const { draft, files } = this.store.state;
+    const whole = draft && !instead ? `${text}\n${draft}` : text;
+    this.store.set({ draft: whole, files: [...files, ...more.map(attached)] });
     this.focusComposer();
   }
 
@@ -300,7 +315,7 @@ export class Actions {
     try {
       const answer = await act();
       const ok = answer?.ok !== false;
-      if (tell && !ok) this.notify(answer.message || t("error.unknown"), "error");
+      if (tell && !ok) this.notify(words(answer), "error");
       else if (tell) this.notify(t(answer?.command ? "order.accepted" : `order.${what}`));
       return ok;
     } catch (error) {
@@ -327,7 +342,14 @@ export class Actions {
 
   /** @param {Route} route */
   go(route) {
-    location.hash = hashOf(route);
+    location.hash = addressOf(route, this.store.state);
+  }
+
+  /** @param {{q: string, chip: string}} asked  What is looked for here, as the address says it. */
+  lookFor({ q, chip }) {
+    const { route, list, memory } = this.store.state;
+    if (route.view === "memory" && q !== memory.query) this.memory.type(q);
+    if (route.view === "tasks" && (q !== list.q || chip !== list.chip)) this.filterJobs({ q, chip });
   }
 
   // --- the command palette, and the list of keys
@@ -346,9 +368,9 @@ export class Actions {
     else if (act === "panel") this.layPanel(this.store.state.panel === "side" ? "closed" : "side");
     else if (act === "keys") this.showKeys();
     else if (act === "search") {
-      this.goSearch();
       this.memory.type(query);
       this.memory.search();
+      this.goSearch();
     }
   }
 

@@ -24,7 +24,9 @@ interface Api {
   changes(since: string): Promise<ChangeList>;
   /** The address of the stream of changes. */
   stream(since: string): string;
-  input(input: {id: string, text: string, timezone?: string, locale?: string}): Promise<Accepted>;
+  upload(file: File): Promise<FileRef>;
+  file(id: string): Promise<Blob>;
+  input(input: {id: string, text: string, files: string[], timezone?: string, locale?: string}): Promise<Accepted>;
   answer(answer: {id: string, questionId: string, text: string}): Promise<Accepted>;
   /** A filter, and where to go on. */
   jobs(values: Record<string, string | null>): Promise<JobPage>;

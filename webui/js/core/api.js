@@ -1,11 +1,11 @@
 /** The server's HTTP interface. Addresses are relative: a proxy may serve the page under a prefix. */
 
-import { t } from "./i18n.js";
+import { has, t } from "./i18n.js";
 
-const JSON_BODY = { "content-type": "application/json" };
 const TIMEOUT_MS = 15_000;
 /** The server gives an endpoint so long, and a little more. */
 const TRIAL_MS = 60_000;
+const UPLOAD_MS = 600_000;
 
 /** A request that did not do what was asked. */
 export class ApiError extends Error {
@@ -21,6 +21,8 @@ export class ApiError extends Error {
     this.status = status;
     this.field = field;
     this.data = data;
+    this.code = data?.error?.code ?? "";
+    this.params = data?.error?.params ?? {};
   }
 
   /** Whether the same may work in a moment: nothing answered, or it could not just now. */
@@ -40,15 +42,17 @@ export function connect(tab, keys, send = (...given) => fetch(...given)) {
   /** @param {string} method @param {string} path @param {object} [body] @param {number} [timeoutMs] */
   async function call(method, path, body, timeoutMs = TIMEOUT_MS) {
     const isGet = method === "GET";
+    const file = body instanceof Blob && body;
+    const type = { "content-type": file ? "application/octet-stream" : "application/json" };
     /** @type {Response} */
     let answer;
     try {
       answer = await send(path, {
         method,
-        headers: { ...headers(), accept: "application/json", ...(isGet ? null : JSON_BODY) },
+        headers: { ...headers(), accept: "application/json", ...(isGet ? null : type) },
         credentials: "same-origin",
         cache: "no-store",
-        body: isGet ? undefined : JSON.stringify(body ?? {}),
+        body: isGet ? undefined : file || JSON.stringify(body ?? {}),
         signal: AbortSignal.timeout(timeoutMs),
       });
     } catch {
@@ -73,6 +77,12 @@ export function connect(tab, keys, send = (...given) => fetch(...given)) {
     older: (before) => get("api/messages", { before, limit: "50" }),
     changes: (since) => get("api/changes", { since }),
     stream: (since) => query("api/events", { since, tab }),
+    upload: (file) => call("POST", query("api/files", { name: file.name }), file, UPLOAD_MS),
+    file: async (file) => {
+      const answer = await send(`api/files/${id(file)}`, { headers: headers() });
+      if (!answer.ok) throw new ApiError(answer.status, t("files.gone"));
+      return await answer.blob();
+    },
     input: (input) => post("api/input", input),
     answer: (answer) => post("api/answer", answer),
     jobs: (values) => get("api/jobs", values),
@@ -132,11 +142,13 @@ async function unwrap(answer) {
   throw new ApiError(answer.status, message, field, data);
 }
 
-/** @param {any} error  Why a request failed. */
+/** @param {any} error  Why a request failed, or an order was not carried out. */
 export function words(error) {
   if (error?.status === 0) return t("load.unreachable");
-  if (error?.status === 401) return t("send.signedOut");
-  if (error?.status === 429) return t("send.tooMany");
-  if (error?.status === 507) return t("send.diskFull");
-  return error?.message || t("error.unknown");
+  const message = error?.message?.replaceAll("`", "") || t("error.unknown");
+  const key = `error.${error?.code}`;
+  if (!has(key)) return message;
+  const label = `field.${error.field?.split(".").at(-1)}`;
+  const field = t(has(label) ? label : "field.this");
+  return t(key, { ...error.params, field, message });
 }

@@ -20,6 +20,17 @@ export function newId(prefix, now = Date.now(), random = tenBytes()) {
   return `${prefix}-${text}`;
 }
 
+/** @param {string} text  Ten bytes that are the same for the same text, which no secret hangs on. */
+export function bytesOf(text) {
+  const bytes = new Uint8Array(10);
+  let hash = 0x811c9dc5;
+  for (const [at, byte] of [...new TextEncoder().encode(text), ...bytes].entries()) {
+    hash = Math.imul(hash ^ byte ^ at, 0x01000193);
+    bytes[at % 10] ^= hash >>> 24;
+  }
+  return bytes;
+}
+
 function tenBytes() {
   return crypto.getRandomValues(new Uint8Array(10));
 }

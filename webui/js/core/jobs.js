@@ -63,12 +63,20 @@ export function withJob(state, { task, job, totals }) {
   const ids = state.list.ids.filter((one) => one !== id);
   if (job && !isLive(job) && fits(state.list, job)) ids.unshift(id);
   const jobs = job ? { ...others, [id]: job } : others;
+  const trigger = task.sourceTriggerId ? state.triggers[id] : null;
+  const triggers = trigger ? { ...state.triggers, [id]: withRun(trigger, task) } : state.triggers;
   const runs = { ...state.runs };
   const shown = runs[id];
   if (shown && job && task.completedAt && !shown.jobs.some((run) => run.taskId === task.id)) {
     runs[id] = { ...shown, jobs: [job, ...shown.jobs] };
   }
-  return { ...state, jobs, totals, runs, list: { ...state.list, ids } };
+  return { ...state, jobs, totals, triggers, runs, list: { ...state.list, ids } };
+}
+
+/** @param {Trigger} trigger @param {Task} task  A run of it, the newest. */
+function withRun(trigger, { id, state, completedAt, createdAt }) {
+  const others = trigger.recent.filter((run) => run.id !== id);
+  return { ...trigger, recent: [...others, { id, state, at: completedAt ?? createdAt }].slice(-12) };
 }
 
 /** @param {JobList} list @param {Job} job */

@@ -35,6 +35,12 @@ export const readDraft = () => read(session, "draft") ?? "";
 /** @param {string} text */
 export const writeDraft = (text) => write(session, "draft", text);
 
+/** Files beside it that the server has. @returns {FileRef[]} */
+export const readFiles = () => JSON.parse(read(session, "files") || "[]");
+
+/** @param {FileRef[]} files */
+export const writeFiles = (files) => write(session, "files", JSON.stringify(files));
+
 /**
  * Messages of this tab that were not handed over before it was reloaded.
  *

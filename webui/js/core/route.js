@@ -1,6 +1,7 @@
 /** Where in the page we are, as the address's fragment says: so that the back button works. */
 
 import { isNotePath } from "../pages/memory.js";
+import { CHIPS } from "./jobs.js";
 
 const ID = "([A-Za-z0-9][\\w.-]{0,127})";
 const ONE = new RegExp(`^#/(task|trigger)/${ID}$`);
@@ -33,7 +34,8 @@ const VIEWS = {
 
 /** @param {string} hash @returns {Route} */
 export function routeOf(hash) {
-  const plain = Object.entries(VIEWS).find(([, view]) => view.hash === hash)?.[0];
+  const [place] = hash.split("?", 1);
+  const plain = Object.entries(VIEWS).find(([, view]) => view.hash === place)?.[0];
   if (plain) return /** @type {Route} */ ({ view: plain });
   const edited = EDIT.exec(hash)?.[1];
   if (edited) return { view: "triggerEdit", id: edited };
@@ -71,6 +73,21 @@ export function hashOf(route) {
     default:
       return VIEWS[route.view].hash ?? "#/";
   }
+}
+
+/** @param {Route} route @param {Pick<State, "list" | "memory">} state  Its fragment, with what is looked for there. */
+export function addressOf(route, { list, memory }) {
+  const chip = list.chip === "all" ? "" : list.chip;
+  const asked = { tasks: { q: list.q, chip }, memory: { q: memory.query } };
+  const given = Object.entries(asked[/** @type {"tasks"} */ (route.view)] ?? {}).filter(([, value]) => value);
+  return hashOf(route) + (given.length ? `?${new URLSearchParams(given)}` : "");
+}
+
+/** @param {string} hash  What is looked for, as `addressOf` wrote it. */
+export function askedIn(hash) {
+  const asked = new URLSearchParams(hash.split("?")[1]);
+  const chip = asked.get("chip") ?? "";
+  return { q: asked.get("q") ?? "", chip: Object.hasOwn(CHIPS, chip) ? chip : "all" };
 }
 
 /** @param {string} path */

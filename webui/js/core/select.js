@@ -139,14 +139,14 @@ function standFor(before, message) {
 }
 
 /**
- * @param {{id: string, text: string, createdAt: string}} item
+ * @param {{id: string, text: string, createdAt: string, files?: FileRef[]}} item
  * @param {Delivery} delivery
  * @param {string} [error]
  * @returns {MessageEntry}
  */
 function unspoken(item, delivery, error = "") {
-  const { id, text, createdAt } = item;
-  const message = /** @type {Message} */ ({ id, role: "user", text, html: null, createdAt });
+  const { id, text, createdAt, files } = item;
+  const message = /** @type {Message} */ ({ id, role: "user", text, html: null, createdAt, files });
   return { type: "message", key: id, message, delivery, error, joined: false };
 }
 

@@ -1,6 +1,6 @@
 /** Logging in and out, loading everything, and following what changes. */
 
-import { t } from "./i18n.js";
+import { words } from "./api.js";
 import { Link } from "./link.js";
 
 const RELOAD_MS = 3000;
@@ -73,7 +73,7 @@ export class Session {
     this.store.set({
       session: "in",
       load: loaded ? "ready" : "failed",
-      loadError: error?.message || t("load.unreachable"),
+      loadError: words(error),
       connection: "reconnecting",
     });
     setTimeout(() => void this.load(), RELOAD_MS);
@@ -88,18 +88,9 @@ export class Session {
       await this.load();
     } catch (error) {
       const byLink = "code" in proof;
-      const shown = this.loginError(error, byLink);
-      this.store.set({ session: "out", login: { busy: false, error: shown } });
+      this.store.set({ session: "out", login: { busy: false, error: words(error) } });
       if (byLink) await this.load(); // the link may be spent and yet the session good
     }
-  }
-
-  /** @private @param {any} error @param {boolean} byLink */
-  loginError(error, byLink) {
-    if (error?.status === 401) return t(byLink ? "login.linkSpent" : "login.wrong");
-    if (error?.status === 429) return t("login.tooMany");
-    if (error?.status === 0) return t("load.unreachable");
-    return error?.message || t("error.unknown");
   }
 
   /** There is no session any more: ask for one, keep what was typed. */

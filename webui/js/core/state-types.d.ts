@@ -111,8 +111,8 @@ interface Field {
   /** also its id */
   name: string;
   label: string;
-  value: string;
-  change: (value: string) => void;
+  value: any;
+  change: (value: any) => void;
   error?: string;
   hint?: string;
   placeholder?: string;
@@ -124,6 +124,8 @@ interface Field {
   required?: boolean;
   /** code, not prose */
   mono?: boolean;
+  /** of a select */
+  choices?: (Choice | Group)[];
 }
 
 type Choice = {value: string, label: string};
@@ -133,12 +135,23 @@ type Group = {label: string, choices: Choice[]};
 type Reducers = Record<string, (state: State, action: any) => State>;
 
 /** A message this tab has not yet handed over. */
+/** A file beside what is being written. */
+interface AttachedFile {
+  key: string;
+  name: string;
+  bytes: number;
+  /** null while it is on its way */
+  sent: FileRef | null;
+  error: string;
+}
+
 interface OutboxItem {
   id: string;
   kind: "input" | "answer";
   text: string;
   createdAt: string;
   questionId?: string;
+  files?: FileRef[];
   state: "sending" | "accepted" | "failed";
   error?: string;
 }
@@ -162,7 +175,7 @@ interface TriggerPage {
   usage: TokenCounts | null;
 }
 
-type RowType = "file_changed" | "file_exists" | "task" | "llm_eval" | "kept";
+type RowType = "file_changed" | "file_exists" | "task_done" | "task_failed" | "llm_eval" | "kept";
 
 /** One condition as a form holds it; fields of other types wait. */
 interface ConditionRow {
@@ -170,10 +183,9 @@ interface ConditionRow {
   type: RowType;
   path: string;
   fireOnInit: boolean;
-  outcome: "done" | "failed";
+  /** or that it is typed below */
   taskId: string;
-  /** the id is typed, not chosen */
-  byId: boolean;
+  typedId: string;
   question: string;
   /** made elsewhere: shown in words, kept as it is */
   kept: Condition | null;
@@ -204,8 +216,8 @@ interface TriggerForm {
   timezone: string;
   /** local, `2026-12-01T09:00` */
   at: string;
-  single: ConditionRow;
   join: "and" | "or";
+  /** only the first counts, unless there are to be several */
   rows: ConditionRow[];
   /** empty: the condition's own */
   cooldown: string;
@@ -490,6 +502,7 @@ interface State {
   following: boolean;
   /** messages that came while the reader was further up */
   unseen: number;
+  files: AttachedFile[];
   draft: string;
   notices: Notice[];
   language: "en" | "zh";

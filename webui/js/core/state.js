@@ -6,7 +6,7 @@
 
 import { noEngines } from "../pages/engines.js";
 import { noMemory } from "../pages/memory-keeper.js";
-import { TRIGGER_ACTIONS } from "../pages/trigger-keeper.js";
+import { FILE_ACTIONS } from "./files.js";
 import { afresh, JOB_ACTIONS, known, noJobs, withJob } from "./jobs.js";
 
 /** How long the draft of a turn that is over waits for its message. */
@@ -59,6 +59,7 @@ export function initialState() {
     following: true,
     unseen: 0,
     draft: "",
+    files: [],
     notices: [],
     language: "en",
     theme: "system",
@@ -97,7 +98,7 @@ const ACTIONS = {
     notices: state.notices.filter((notice) => notice.id !== id),
   }),
   ...JOB_ACTIONS,
-  ...TRIGGER_ACTIONS,
+  ...FILE_ACTIONS,
 };
 
 /** @param {State} state @param {Action} action  The same object when nothing changed. */

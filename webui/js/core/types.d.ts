@@ -63,6 +63,8 @@ interface CommandOutcome {
   ok: boolean;
   message: string;
   resultId: string | null;
+  code: string | null;
+  params: Record<string, string | number> | null;
 }
 
 interface CommandWaiting {
@@ -150,8 +152,10 @@ interface Engine {
 }
 
 interface ErrorDetail {
-  message: string;
+  code: "failed" | "bad_input" | "not_found" | "conflict" | "refused" | "storage" | "newer_state" | "missing" | "unknown_field" | "wrong_type" | "too_long" | "too_short" | "too_large" | "too_small" | "not_one_of" | "bad_format" | "bad_id" | "bad_time" | "bad_zone" | "bad_name" | "bad_path" | "bad_request" | "body_too_large" | "too_many" | "logged_out" | "bad_token" | "login_link_used" | "no_remote_commands" | "no_remote_variable" | "docs_read_only" | "disk_full" | "id_taken" | "changed_meanwhile" | "question_closed" | "has_ended" | "not_ended" | "bad_when" | "bad_cron" | "no_future_time" | "no_subject" | "condition_cycle" | "trigger_broken" | "nothing_to_change" | "bad_settings" | "bad_address" | "bad_key" | "bad_variable" | "key_again" | "bad_note_name" | "not_utf8" | "files_full";
   field: string | null;
+  params: Record<string, string | number>;
+  message: string;
 }
 
 interface ErrorView {
@@ -204,6 +208,13 @@ interface FileExistsParameters {
   settle: number | null;
 }
 
+interface FileRef {
+  id: string;
+  name: string;
+  kind: "text" | "image" | "other";
+  bytes: number;
+}
+
 interface Healthz {
   ok: boolean;
   consumer: "ok" | "hung" | "down";
@@ -240,6 +251,7 @@ interface InboxItem {
   text: string;
   createdAt: string;
   quote: string | null;
+  files: FileRef[];
   state: "queued" | "answering";
 }
 
@@ -252,6 +264,8 @@ interface Index {
 }
 
 interface JobOutcome {
+  taskId: string;
+  state: string;
   text: string;
   cut: number;
   html: string | null;
@@ -352,6 +366,7 @@ interface Message {
   usage: Usage | null;
   durationMs: number | null;
   quote: string | null;
+  files: FileRef[];
   engine: string | null;
   failed: boolean;
   stopped: boolean;
@@ -448,6 +463,12 @@ interface Question {
   default: string | null;
   createdAt: string;
   expiresAt: string;
+}
+
+interface RecentRun {
+  id: string;
+  state: "queued" | "running" | "asking" | "done" | "failed" | "canceled";
+  at: string;
 }
 
 interface Result {
@@ -666,6 +687,7 @@ interface Trial {
   tookS: number;
   message: string;
   field: string | null;
+  trouble: string;
 }
 
 interface TriggerChange {
@@ -679,6 +701,7 @@ interface TriggerDetail {
   explanation: Explanation;
   chain: ChainStep[];
   usage: TokenCounts;
+  job: Job | null;
 }
 
 interface TriggerList {
@@ -728,6 +751,7 @@ interface Trigger {
   broken: string | null;
   headline: {en: string, zh: string};
   last: {en: string, zh: string} | null;
+  recent: RecentRun[];
 }
 
 interface TurnChange {

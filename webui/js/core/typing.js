@@ -18,11 +18,11 @@ export function sends(event, touch) {
  * @param {string} kind of event: dragover, drop, paste
  * @param {readonly string[]} types of what is dropped or pasted
  * @param {boolean} field whether it goes into a field, which takes text
- * @returns {"" | "hold" | "tell"} hold: nothing; tell: that files cannot be attached
+ * @returns {"" | "hold" | "take"} hold: nothing; take: attach the files
  */
 export function insteadOfBrowser(kind, types, field) {
   const files = types.includes("Files");
-  if (kind === "paste") return files && !types.includes("text/plain") ? "tell" : "";
-  if (files) return kind === "drop" ? "tell" : "hold";
+  if (kind === "paste") return files && !types.includes("text/plain") ? "take" : "";
+  if (files) return kind === "drop" ? "take" : "hold";
   return field ? "" : "hold";
 }

@@ -3,7 +3,7 @@
 import { html, live, nothing } from "../core/html.js";
 import { t, tn } from "../core/i18n.js";
 import * as parts from "../ui/parts.js";
-import { button } from "../ui/parts.js";
+import { button, iconButton } from "../ui/parts.js";
 
 /** @param {State} state @param {Actions} act */
 export function backlogView(state, act) {
@@ -15,7 +15,8 @@ export function backlogView(state, act) {
 }
 
 /** @param {State} state @param {Actions} act */
-function bodyView(state, { memory }) {
+function bodyView(state, act) {
+  const { memory } = act;
   const { load, items, error, draft, busy } = state.backlog;
   if (load === "failed") return parts.failedView(() => memory.backlog.load());
   if (load !== "ready") return parts.loading(t("backlog.loading"));
@@ -43,16 +44,18 @@ function bodyView(state, { memory }) {
       items.length
         ? html`<p class="found-count" role="status">${tn("backlog.open", open)}</p>
             <ul class="backlog">
-              ${items.map((item, at) => itemView(item, at, state, memory))}
+              ${items.map((item, at) => itemView(item, at, state, act))}
             </ul>`
         : parts.emptyState(t("backlog.empty"), t("backlog.emptyText"))
     }`;
 }
 
-/** @param {BacklogItem} item @param {number} at @param {State} state @param {Actions["memory"]} memory */
-function itemView({ text, done }, at, { backlog: { busy }, confirming }, memory) {
+/** @param {BacklogItem} item @param {number} at @param {State} state @param {Actions} act */
+function itemView({ text, done }, at, { backlog: { busy }, confirming }, act) {
+  const { memory } = act;
   const asked = confirming === `backlog ${text}`;
   const named = t("backlog.removeNamed", { item: text });
+  const give = t("backlog.giveNamed", { item: text });
   const ticked = { [`done ${text}`]: true, [`undone ${text}`]: false }[busy] ?? done;
   const off = busy.slice(busy.indexOf(" ") + 1) === text;
   const ask = () => memory.confirm(`backlog ${text}`, "#backlog-keep");
@@ -74,7 +77,8 @@ function itemView({ text, done }, at, { backlog: { busy }, confirming }, memory)
             ${button(t("backlog.remove"), () => memory.removeItem(text), { look: "small danger" })}
             ${button(t("backlog.keep"), () => memory.confirm("", "#backlog-item"), { id: "backlog-keep" })}
           </span>`
-        : parts.iconButton("trash", named, ask, { off, title: t("backlog.remove") })
+        : html`${done ? nothing : iconButton("send", give, () => act.giveItem(text), { title: t("backlog.give") })}
+            ${iconButton("trash", named, ask, { off, title: t("backlog.remove") })}`
     }
   </li>`;
 }

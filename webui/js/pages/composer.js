@@ -1,8 +1,10 @@
 /** Where one types, and the line below it that says who answers. */
 
+import { canSend } from "../core/files.js";
 import { html, icon, live } from "../core/html.js";
 import { t } from "../core/i18n.js";
 import { sends } from "../core/typing.js";
+import { attachedView, clipButton } from "./files.js";
 
 /** @param {State} state @param {Actions} act */
 export function composerView(state, act) {
@@ -10,7 +12,9 @@ export function composerView(state, act) {
     event.preventDefault();
     act.send();
   };
-  return html`<form class="composer" @submit=${submit}>
+  return html`${attachedView(state, act)}
+    <form class="composer" @submit=${submit}>
+      ${clipButton(act)}
       <label class="sr-only" for="composer">${t("composer.label")}</label>
       <textarea
         id="composer"
@@ -28,7 +32,7 @@ export function composerView(state, act) {
         class="send"
         aria-label=${t("composer.send")}
         title=${t("composer.send")}
-        ?disabled=${!state.draft.trim()}
+        ?disabled=${!canSend(state)}
       >
         ${icon("send")}
       </button>

@@ -1,7 +1,7 @@
 /** Engines as the page sets them up: what a form holds, what is sent, what can be done with them. */
 
 import { ApiError } from "../core/api.js";
-import { t } from "../core/i18n.js";
+import { has, t } from "../core/i18n.js";
 import { newId } from "../core/ids.js";
 import { Resource, withLoaded } from "../core/resource.js";
 
@@ -113,9 +113,7 @@ export class EngineActions {
   async tryOut() {
     await this.send("trial", async (form) => {
       const trial = await this.api.engineTrial({ name: form.name, ...requestOf(form) });
-      const field = fieldOf(trial.field);
-      const why = `${t(`engines.trouble.${field}`)} (${trial.message})`;
-      const errors = trial.ok ? {} : { [field]: why };
+      const errors = trial.ok ? {} : { [fieldOf(trial.field)]: whyNot(form, trial) };
       this.end(form, { trial: trial.ok || trial.models.length ? trial : null, errors });
       if (trial.ok && !form.model) this.page.focus("#engine-model");
     });
@@ -124,7 +122,7 @@ export class EngineActions {
   async save() {
     await this.send("save", async (form) => {
       const answer = await this.api.keepEngine(form.name, { ...requestOf(form), id: newId("cmd") });
-      if (answer?.ok === false) throw new ApiError(422, answer.message);
+      if (answer?.ok === false) throw new ApiError(422, answer.message, null, { error: answer });
       this.page.notify(t(answer?.command ? "order.accepted" : "order.edit"));
       this.close();
       await this.settle();
@@ -179,4 +177,11 @@ export class EngineActions {
     if (this.store.state.pending.engine) return;
     if (await this.page.ordered("engine", what, true, act)) await this.settle();
   }
+}
+
+/** @param {EngineForm} form @param {Trial} trial  What it means, then what was said. */
+function whyNot({ name }, { trouble, field, message }) {
+  const key = `mind.${trouble === "logged_out" ? "no_key" : trouble}`;
+  const said = has(key) ? t(key, { engine: name }) : t(`engines.trouble.${fieldOf(field)}`);
+  return `${said} (${message})`;
 }

@@ -44,9 +44,9 @@ function buttonsView(job, state, act) {
 }
 
 /** @param {Job} job  Its result, or why it failed and what it printed: once. */
-function outcomeView({ outcome, state, taskId }) {
-  if (!outcome || state === "canceled") return nothing;
-  const { cut, error, exitCode, failureReason } = outcome;
+export function outcomeView({ outcome }) {
+  if (!outcome || outcome.state === "canceled") return nothing;
+  const { cut, error, exitCode, failureReason, state, taskId } = outcome;
   const exit = exitCode ? t("task.exit", { code: exitCode }) : "";
   const why = [word("reason", failureReason), exit].filter(Boolean).join(" · ");
   const more = t("job.cut", { n: count(cut, language()) });
@@ -113,7 +113,7 @@ export function runsLine(job, messageId, state, act) {
           >${runsMeta(job)}${paused ? html`<span>${t("state.paused")}</span>` : nothing}</span
         >
       </p>
-      ${failed || expanded ? outcomeView(job) : nothing}
+      <div class=${failed || expanded ? nothing : "job-begin"}>${outcomeView(job)}</div>
       ${failed ? html`<p class="job-actions">${buttonsView(job, state, act)}</p>` : nothing}
       ${expanded ? runsList(job, state, act) : nothing}
     </div>

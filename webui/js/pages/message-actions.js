@@ -11,13 +11,15 @@ const OVER = new Set(["answered", "stopped", "unanswered"]);
 /** @param {Message} message @param {State} state @param {Actions} act  How a reply ended that is not whole. */
 export function outcomeView({ stopped, failed, error, inReplyTo }, state, act) {
   if (!stopped && !failed) return nothing;
-  const asked = state.messages.filter((one) => inReplyTo.includes(one.id)).map((one) => one.text).join("\n\n");
+  const asked = state.messages.filter((one) => inReplyTo.includes(one.id));
+  const text = asked.map((one) => one.text).join("\n\n");
+  const files = asked.flatMap((one) => one.files ?? []);
   return html`<p class="outcome ${failed ? "error-text" : ""}">
     <span>${t(`delivery.${stopped ? "stopped" : "unanswered"}`)}${error ? `: ${error}` : ""}</span>
     ${
-      asked
-        ? html`<button type="button" class="link" @click=${() => act.sendAgain(asked)}>${icon("retry")}${t("delivery.retry")}</button>
-            <button type="button" class="link" @click=${() => act.editText(asked)}>${icon("edit")}${t("delivery.edit")}</button>`
+      text || files.length
+        ? html`<button type="button" class="link" @click=${() => act.sendAgain(text, files)}>${icon("retry")}${t("delivery.retry")}</button>
+            <button type="button" class="link" @click=${() => act.editText(text, false, files)}>${icon("edit")}${t("delivery.edit")}</button>`
         : nothing
     }
   </p>`;
@@ -26,7 +28,7 @@ export function outcomeView({ stopped, failed, error, inReplyTo }, state, act) {
 /** @param {MessageEntry} entry @param {State} state @param {Actions} act */
 export function messageActions({ message, delivery }, state, act) {
   if (delivery && !OVER.has(delivery)) return nothing; // it is on its way: other things can be done
-  const { id, role, text, turnId } = message;
+  const { id, role, text, turnId, files } = message;
   const button = (/** @type {string} */ name, /** @type {string} */ sign, /** @type {() => void} */ run) =>
     html`<button
       type="button"
@@ -42,7 +44,7 @@ export function messageActions({ message, delivery }, state, act) {
     ${button("copy", "copy", () => act.copyMessage(text))} ${button("quote", "quote", () => act.quote(text))}
     ${
       role === "user"
-        ? html`${button("again", "retry", () => act.sendAgain(text))} ${button("edit", "edit", () => act.editText(text))}`
+        ? html`${button("again", "retry", () => act.sendAgain(text, files))} ${button("edit", "edit", () => act.editText(text, false, files))}`
         : nothing
     }
     ${role === "agent" && turnId ? whyButton(id, turnId, state, act) : nothing}

@@ -4,6 +4,7 @@ import { html, icon, nothing, serverHtml } from "../core/html.js";
 import { t, tn } from "../core/i18n.js";
 import { choiceOf } from "../core/select.js";
 import { shown } from "../core/shown.js";
+import { sentFilesView } from "./files.js";
 import { messageActions, outcomeView, whyView } from "./message-actions.js";
 import { clock } from "../ui/parts.js";
 
@@ -27,7 +28,7 @@ export function messageView(entry, state, act) {
     ${role === "user" ? nothing : html`<span class="glyph">${icon(glyph(message))}</span>`}
     <div class="message-body">
       <span class="sr-only">${t(`role.${role}`)}</span>
-      ${bodyView(message)} ${optionsView(message, state)} ${outcomeView(message, state, act)} ${role === "system" ? nothing : chips}
+      ${sentFilesView(message.files, act)} ${message.text ? bodyView(message) : nothing} ${optionsView(message, state)} ${outcomeView(message, state, act)} ${role === "system" ? nothing : chips}
       <div class="meta">
         ${clock(message.createdAt)} ${repeatsView(message)} ${role === "user" ? deliveryView(entry, act) : nothing}
         ${role === "system" ? chips : nothing} ${messageActions(entry, state, act)}

@@ -2,7 +2,7 @@
 
 import { html, icon, live, nothing, serverHtml } from "../core/html.js";
 import { t } from "../core/i18n.js";
-import { hashOf } from "../core/route.js";
+import { addressOf, hashOf } from "../core/route.js";
 import { inputField } from "../ui/fields.js";
 import * as parts from "../ui/parts.js";
 import { button, word } from "../ui/parts.js";
@@ -10,8 +10,9 @@ import { aboutFile, fileTitle } from "./memory-view.js";
 import { isDirty, LONG_TERM, otherLines, withHeads, withoutTitle } from "./memory.js";
 
 /** @param {State} state  Back to the list, or to what was found. */
-function backToMemory({ memory }) {
-  return parts.backLink("#/memory", t(memory.query.trim() ? "note.backFound" : "note.back"));
+function backToMemory(state) {
+  const label = t(state.memory.query.trim() ? "note.backFound" : "note.back");
+  return parts.backLink(addressOf({ view: "memory" }, state), label);
 }
 
 /** @param {State} state @param {Actions} act */

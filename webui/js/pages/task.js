@@ -2,6 +2,7 @@
 
 import { html, nothing, serverHtml } from "../core/html.js";
 import { language, t, tn } from "../core/i18n.js";
+import { addressOf } from "../core/route.js";
 import { messageAbout, taskTimes } from "../core/select.js";
 import { shown } from "../core/shown.js";
 import { count, duration, elapsed } from "../core/time.js";
@@ -12,7 +13,8 @@ import { diffView } from "./diff.js";
 
 /** @param {State} state @param {Actions} act */
 export function taskView(state, act) {
-  return html`${parts.backLink("#/tasks", t("task.back"))} ${bodyView(state, act)}`;
+  const back = addressOf({ view: "tasks" }, state);
+  return html`${parts.backLink(back, t("task.back"))} ${bodyView(state, act)}`;
 }
 
 /** @param {State} state @param {Actions} act */
@@ -25,12 +27,8 @@ function bodyView(state, act) {
     return html`<article class="task" data-task=${detail.id}>
       ${headView(detail.task, detail, state, act)} ${factsView(detail.task, state)}
       ${failureView(detail.task, detail)} ${resultView(detail.task, detail)}
-      ${diffView(detail, act)}
-      <section>
-        <h3>${t("task.prompt")}</h3>
-        ${promptView(detail.task.prompt)}
-      </section>
-      ${outputView(detail, act)} ${chainView(detail.chain, detail.id, state)}
+      ${diffView(detail, act)} ${promptView(detail.task.prompt)} ${outputView(detail, act)}
+      ${chainView(detail.chain, detail.id, state)}
       ${eventsView(detail, state)}
     </article>`;
   }
@@ -38,9 +36,12 @@ function bodyView(state, act) {
   return parts.loading(t("task.loading"));
 }
 
-/** @param {string} text */
-function promptView(text) {
-  return html`<pre class="prompt" dir="auto" tabindex="0">${shown(text)}</pre>`;
+/** @param {string} text @param {string} [title] */
+export function promptView(text, title = t("task.prompt")) {
+  return html`<section>
+    <h3>${title}</h3>
+    <pre class="prompt" dir="auto" tabindex="0">${shown(text)}</pre>
+  </section>`;
 }
 
 /** @param {Task} task @param {TaskPage} detail @param {State} state @param {Actions} act */
@@ -117,13 +118,11 @@ function resultView(task, { result, output }) {
   const told = result.text === task.error; // the failure says it
   const isOutput = !result.html && output.blocks.length > 0; // a command's result is its output
   if (told || isOutput) return nothing;
+  const title = word("resultType", result.resultType);
+  if (!result.html) return promptView(result.text, title);
   return html`<section>
-    <h3>${word("resultType", result.resultType)}</h3>
-    ${
-      result.html
-        ? html`<div class="prose" ${serverHtml(result.html)}></div>`
-        : promptView(result.text)
-    }
+    <h3>${title}</h3>
+    <div class="prose" ${serverHtml(result.html)}></div>
   </section>`;
 }
 

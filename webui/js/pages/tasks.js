@@ -73,12 +73,14 @@ function groupView(name, jobs, state, act) {
 
 /** @param {Job} job @param {State} state @param {Actions} act */
 function rowView(job, state, act) {
-  const { id, kind, taskId, title, profile, failureReason, headline } = job;
+  const { id, kind, taskId, title, profile, failureReason, outcome } = job;
   const what = isLive(job) ? "cancel" : "retry";
   const runs = kind === "trigger";
   const failed = job.state === "failed";
   const expanded = runs && Boolean(state.runs[id]?.open);
-  const why = failed && !runs ? word("reason", failureReason) : "";
+  const why = failed ? word("reason", failureReason) : "";
+  const [line = ""] = runs && outcome ? (outcome.error || outcome.text).split("\n", 1) : [];
+  const headline = job.headline || line;
   const main = html`${parts.stateIcon(job.state)}
     <span class="row-main">
       <span class="row-title" dir="auto">${shown(title)}</span>

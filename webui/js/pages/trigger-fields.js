@@ -1,19 +1,19 @@
 /** The form in which a trigger is made or edited. */
 
 import { html, icon, nothing, repeat } from "../core/html.js";
-import { language, t } from "../core/i18n.js";
+import { has, language, t } from "../core/i18n.js";
 import { duration } from "../core/time.js";
 import { checkField, inputField, selectField, spanField, textField } from "../ui/fields.js";
 import * as parts from "../ui/parts.js";
 import { ago, button, moment, said, triggerTitle, word } from "../ui/parts.js";
-import { CONDITION_KINDS, NOTIFY, rowField, TIME_KINDS } from "./trigger-form.js";
-import { fieldOf, isConditional } from "./trigger-form.js";
+import { BY_ID, CONDITION_KINDS, edited, fieldOf, isConditional } from "./trigger-form.js";
+import { NOTIFY, rowEdited, rowField, rowsOf, TIME_KINDS } from "./trigger-form.js";
 import { noTriggerView } from "./triggers.js";
 
 /**
- * @typedef {Record<string, string>} Errors by field
- * @typedef {(values: Partial<TriggerForm>) => void} Edit
- * @typedef {(values: Partial<ConditionRow>) => void} EditRow
+ * @typedef {Partial<Field> & {name: string, as?: (field: any) => unknown}} Asked a field and how it is
+ *   shown; label, hint and example by words' keys
+ * @typedef {{form: TriggerForm, errors: Record<string, string>, state: State, act: Actions}} Form
  */
 
 const PROFILES = ["standard", "specialist", "deferred", "command", "reminder"];
@@ -22,7 +22,25 @@ const OWN_WORDS = ["command", "reminder"];
 const ROLES = ["teller", "planner"];
 /** So many tasks are offered; another is named by its id. */
 const OFFERED = 60;
-const BY_ID = "\0by-id";
+
+/** @type {Record<string, Asked[]>}  What is asked of each kind of time and condition. */
+const FIELDS = {
+  plain: [{ name: "plain", hint: "form.plainHint", placeholder: "form.plainExample" }],
+  every: [{ name: "every", as: spanField }],
+  cron: [
+    { name: "cron", hint: "form.cronHint", placeholder: "0 9 * * 1-5", mono: true },
+    { name: "timezone", list: "zones", required: false },
+  ],
+  at: [{ name: "at", type: "datetime-local" }],
+  file_changed: [
+    { name: "path", hint: "form.pathGlob", placeholder: "src/**/*.py", mono: true },
+    { name: "fireOnInit", as: checkField },
+  ],
+  file_exists: [{ name: "path", hint: "form.pathPlain", placeholder: "out/report.pdf", mono: true }],
+  llm_eval: [
+    { name: "question", as: textField, hint: "form.questionHint", placeholder: "form.questionExample" },
+  ],
+};
 
 /** @param {State} state @param {Actions} act */
 export function triggerFormView(state, act) {
@@ -31,11 +49,9 @@ export function triggerFormView(state, act) {
   const form = state.forms[key];
   const base = form?.base ?? state.triggers[key];
   const title = base ? t("form.editTitle", { title: triggerTitle(base) }) : t("form.newTitle");
-  return html`${
-      key === "new"
-        ? parts.backLink("#/triggers", t("trigger.back"))
-        : parts.backLink(`#/trigger/${key}`, t("form.back"))
-    }
+  const isNew = key === "new";
+  const back = isNew ? "#/triggers" : `#/trigger/${key}`;
+  return html`${parts.backLink(back, t(isNew ? "trigger.back" : "form.back"))}
     <div class="form-page">
       <h2 tabindex="-1" data-focus>${title}</h2>
       ${form ? formView(form, state, act) : noTriggerView(state, act)}
@@ -47,208 +63,108 @@ function formView(form, state, act) {
   const { key, preview, busy } = form;
   const wrong = preview.error ? { [fieldOf(form, preview.error.field)]: preview.error.text } : {};
   const errors = { ...wrong, ...form.errors };
-  /** @type {Edit} */
-  const edit = (values) => act.forms.edit(key, values);
+  const here = { form, errors, state, act };
   const submit = parts.onSubmit(() => void act.forms.send(key));
   return html`<form class="trigger-form" id="trigger-form" novalidate @submit=${submit}>
-    ${whatFields(form, errors, state, edit)}
+    ${whatFields(here)}
     <fieldset>
       <legend>${t("form.when")}</legend>
-      ${kindField(form, errors, edit)} ${whenFields(form, errors, state, act)}
+      ${kindField(here)} ${form.when === "several" ? conditionList(here) : whenFields(here)}
       ${previewView(form, state)}
     </fieldset>
-    ${form.when === "at" ? nothing : rulesFields(form, errors, edit)}
+    ${form.when === "at" ? nothing : rulesFields(here)}
     ${parts.failureView(errors.form, "form-error")}
     <div class="form-actions">
-      <button type="submit" class="primary" ?disabled=${busy}>
-        ${busy ? html`<span class="spinner"></span>` : nothing}
-        ${t(form.base ? "form.save" : "form.create")}
-      </button>
+      ${parts.submitButton(t(form.base ? "form.save" : "form.create"), busy)}
       ${button(t("form.cancel"), () => act.forms.cancel(key), { look: "" })}
     </div>
   </form>`;
 }
 
-/** @param {TriggerForm} form @param {Errors} errors @param {State} state @param {Edit} edit */
-function whatFields(form, errors, state, edit) {
-  const { profile } = form;
+/** @param {Asked} asked @param {Form} here @param {ConditionRow} [row] it belongs to */
+function fieldView({ name, as = inputField, label, hint, placeholder, ...look }, here, row) {
+  const { form, errors, act } = here;
+  /** @type {Record<string, any>} */
+  const values = row ?? form;
+  const id = row ? rowField(row, name) : name;
+  const edit = (/** @type {Record<string, any>} */ typed) =>
+    act.forms.change(form.key, (known) => (row ? rowEdited(known, row.key, typed) : edited(known, typed)));
+  const words = (/** @type {string} */ key = "") => (has(key) ? t(key) : key || undefined);
+  return as({
+    ...look,
+    name: id,
+    label: words(label ?? `form.${name}`),
+    hint: words(hint),
+    placeholder: words(placeholder),
+    value: values[name],
+    error: errors[id],
+    change: (/** @type {any} */ value) => edit({ [name]: value }),
+    unit: values[`${name}Unit`],
+    changeUnit: (/** @type {string} */ unit) => edit({ [`${name}Unit`]: unit }),
+  });
+}
+
+/** @param {readonly string[]} values @param {(value: string) => string} words */
+function choicesOf(values, words) {
+  return values.map((value) => ({ value, label: words(value) }));
+}
+
+/** @param {string} kind */
+const whenWords = (kind) => t(`when.${kind}`);
+
+/** @param {Form} here */
+function whatFields(here) {
+  const { profile } = here.form;
   const kind = OWN_WORDS.includes(profile) ? profile : "prompt";
-  const served = Object.keys(state.status?.engines ?? {}).filter((name) => !ROLES.includes(name));
+  const engines = Object.keys(here.state.status?.engines ?? {});
+  const served = engines.filter((name) => !ROLES.includes(name));
   const profiles = [...new Set([...PROFILES, ...served, profile])];
-  return html`${textField({
-    name: "prompt",
-    label: t(`form.${kind}`),
-    placeholder: t(`form.${kind}Example`),
-    value: form.prompt,
-    error: errors.prompt,
-    required: true,
-    change: (prompt) => edit({ prompt }),
-  })}
-  ${selectField(
-    {
-      name: "profile",
-      label: t("form.profile"),
-      hint: t(`form.hint.${kind}`),
-      value: profile,
-      error: errors.profile,
-      change: (chosen) => edit({ profile: chosen }),
-    },
-    profiles.map((name) => ({ value: name, label: word("profile", name) })),
-  )}
-  ${inputField({
-    name: "title",
-    label: t("form.title"),
-    placeholder: t("form.titleExample"),
-    value: form.title,
-    error: errors.title,
-    change: (title) => edit({ title }),
-  })}`;
+  const choices = choicesOf(profiles, (name) => word("profile", name));
+  const what = { label: `form.${kind}`, placeholder: `form.${kind}Example`, required: true };
+  return html`${fieldView({ name: "prompt", as: textField, ...what }, here)}
+  ${fieldView({ name: "profile", as: selectField, hint: `form.hint.${kind}`, choices }, here)}
+  ${fieldView({ name: "title", placeholder: "form.titleExample" }, here)}`;
 }
 
 // --- when
 
-/** @param {TriggerForm} form @param {Errors} errors @param {Edit} edit */
-function kindField(form, errors, edit) {
-  const named = (/** @type {string} */ name) => ({ value: name, label: t(`when.${name}`) });
-  const kept = form.single.kept ? ["kept"] : [];
-  return selectField(
-    {
-      name: "when",
-      label: t("form.kind"),
-      value: form.when,
-      error: errors.when,
-      change: (when) => edit({ when: /** @type {When} */ (when) }),
-    },
-    [
-      { label: t("form.times"), choices: TIME_KINDS.map(named) },
-      { label: t("form.events"), choices: [...CONDITION_KINDS, "several", ...kept].map(named) },
-    ],
-  );
+/** @param {Form} here */
+function kindField(here) {
+  const { rows } = here.form;
+  const kept = rows.length === 1 && rows[0].kept ? ["kept"] : [];
+  const events = choicesOf([...CONDITION_KINDS, "several", ...kept], whenWords);
+  const times = choicesOf(TIME_KINDS, whenWords);
+  const choices = [{ label: t("form.times"), choices: times }, { label: t("form.events"), choices: events }];
+  return fieldView({ name: "when", as: selectField, label: "form.kind", choices }, here);
 }
 
-/** @param {TriggerForm} form @param {Errors} errors @param {State} state @param {Actions} act */
-function whenFields(form, errors, state, act) {
-  if (form.when === "several") return conditionList(form, errors, state, act);
-  if (!isConditional(form)) {
-    return timeFields(form, errors, (values) => act.forms.edit(form.key, values));
-  }
-  /** @type {EditRow} */
-  const edit = (values) => act.forms.editRow(form.key, "single", values);
-  return conditionFields(form.single, errors, state, edit);
+/** @param {Form} here */
+function whenFields(here) {
+  const { form } = here;
+  if (isConditional(form)) return rowsOf(form).map((row) => conditionFields(row, here));
+  const asked = FIELDS[form.when].map((one) => fieldView({ required: true, ...one }, here));
+  if (form.when !== "cron") return asked;
+  const zones = Intl.supportedValuesOf("timeZone");
+  return html`${asked}
+    <datalist id="zones">${zones.map((zone) => html`<option value=${zone}></option>`)}</datalist>`;
 }
 
-/** @param {TriggerForm} form @param {Errors} errors @param {Edit} edit */
-function timeFields(form, errors, edit) {
-  const field = (/** @type {"plain" | "every" | "at" | "cron" | "timezone"} */ name) => ({
-    name,
-    label: t(`form.${name}`),
-    value: form[name],
-    error: errors[name],
-    required: name !== "timezone",
-    change: (/** @type {string} */ value) => edit({ [name]: value }),
-  });
-  switch (form.when) {
-    case "plain": {
-      const more = { hint: t("form.plainHint"), placeholder: t("form.plainExample") };
-      return inputField({ ...field("plain"), ...more });
-    }
-    case "every":
-      return spanField(field("every"), form.everyUnit, (everyUnit) => edit({ everyUnit }));
-    case "at":
-      return inputField({ ...field("at"), type: "datetime-local" });
-    default: {
-      const more = { hint: t("form.cronHint"), placeholder: "0 9 * * 1-5", mono: true };
-      return html`${inputField({ ...field("cron"), ...more })}
-        ${inputField({ ...field("timezone"), list: "zones" })}
-        <datalist id="zones">
-          ${Intl.supportedValuesOf("timeZone").map((zone) => html`<option value=${zone}></option>`)}
-        </datalist>`;
-    }
-  }
+/** @param {ConditionRow} row @param {Form} here */
+function conditionFields(row, here) {
+  const fields = FIELDS[row.type];
+  if (fields) return fields.map((one) => fieldView({ required: true, ...one }, here, row));
+  if (row.type !== "kept") return taskFields(row, here);
+  return html`<p class="kept">${said(row.words) || JSON.stringify(row.kept)}</p>
+    <p class="hint">${t("form.keptHint")}</p>`;
 }
 
-/** @param {ConditionRow} row @param {Errors} errors @param {State} state @param {EditRow} edit */
-function conditionFields(row, errors, state, edit) {
-  const field = (/** @type {"path" | "question" | "taskId"} */ part) => ({
-    name: rowField(row, part),
-    value: row[part],
-    error: errors[rowField(row, part)],
-    required: true,
-    change: (/** @type {string} */ value) => edit({ [part]: value }),
-  });
-  switch (row.type) {
-    case "file_changed":
-    case "file_exists":
-      return fileFields(row, field("path"), edit);
-    case "task":
-      return taskFields(row, field("taskId"), state, edit);
-    case "llm_eval":
-      return textField({
-        ...field("question"),
-        label: t("form.question"),
-        hint: t("form.questionHint"),
-        placeholder: t("form.questionExample"),
-      });
-    default:
-      return html`<p class="kept">${said(row.words) || JSON.stringify(row.kept)}</p>
-        <p class="hint">${t("form.keptHint")}</p>`;
-  }
-}
-
-/**
- * One template for both, so that the field someone types in stays when the type changes.
- *
- * @param {ConditionRow} row
- * @param {Omit<Field, "label">} field
- * @param {EditRow} edit
- */
-function fileFields(row, field, edit) {
-  const watches = row.type === "file_changed";
-  const init = (/** @type {boolean} */ fireOnInit) => edit({ fireOnInit });
-  return html`${inputField({
-    ...field,
-    label: t("form.path"),
-    hint: t(watches ? "form.pathGlob" : "form.pathPlain"),
-    placeholder: watches ? "src/**/*.py" : "out/report.pdf",
-    mono: true,
-  })}
-  ${
-    watches
-      ? checkField(rowField(row, "fireOnInit"), t("form.fireOnInit"), row.fireOnInit, init)
-      : nothing
-  }`;
-}
-
-/**
- * @param {ConditionRow} row
- * @param {Omit<Field, "label">} field
- * @param {State} state
- * @param {EditRow} edit
- */
-function taskFields(row, field, state, edit) {
-  const { byId } = row;
-  return html`${selectField(
-    {
-      ...field,
-      name: byId ? rowField(row, "known") : field.name,
-      label: t("form.task"),
-      hint: byId ? undefined : t("form.taskHint"),
-      value: byId ? BY_ID : row.taskId,
-      error: byId ? undefined : field.error,
-      change: (taskId) => edit(taskId === BY_ID ? { byId: true } : { byId: false, taskId }),
-    },
-    taskChoices(row, state),
-  )}
-  ${byId ? inputField({ ...field, label: t("form.taskId"), mono: true }) : nothing}
-  ${selectField(
-    {
-      name: rowField(row, "outcome"),
-      label: t("form.outcome"),
-      value: row.outcome,
-      change: (outcome) => edit({ outcome: outcome === "failed" ? "failed" : "done" }),
-    },
-    ["done", "failed"].map((value) => ({ value, label: t(`form.outcome.${value}`) })),
-  )}`;
+/** @param {ConditionRow} row @param {Form} here  Chosen from those that are known, or named by its id. */
+function taskFields(row, here) {
+  const choices = taskChoices(row, here.state);
+  const known = { label: "form.task", hint: "form.taskHint", as: selectField, choices, required: true };
+  const byId = { label: "form.taskId", mono: true, required: true };
+  return html`${fieldView({ name: "taskId", ...known }, here, row)}
+  ${row.taskId === BY_ID ? fieldView({ name: "typedId", ...byId }, here, row) : nothing}`;
 }
 
 /** @param {ConditionRow} row @param {State} state */
@@ -265,163 +181,104 @@ function taskChoices(row, state) {
   const known = [...triggers, ...tasks].some((one) => one.value === row.taskId);
   return [
     { value: "", label: t("form.taskChoose") },
-    ...(known || row.byId || !row.taskId ? [] : [{ value: row.taskId, label: row.taskId }]),
+    ...(known || ["", BY_ID].includes(row.taskId) ? [] : [{ value: row.taskId, label: row.taskId }]),
     { label: t("nav.triggers"), choices: triggers },
     { label: t("nav.tasks"), choices: tasks },
     { value: BY_ID, label: t("form.taskById") },
   ];
 }
 
-/** @param {TriggerForm} form @param {Errors} errors @param {State} state @param {Actions} act */
-function conditionList(form, errors, state, act) {
-  const { key, rows } = form;
-  return html`${selectField(
-      {
-        name: "join",
-        label: t("form.join"),
-        value: form.join,
-        change: (join) => act.forms.edit(key, { join: join === "or" ? "or" : "and" }),
-      },
-      ["and", "or"].map((value) => ({ value, label: t(`form.join.${value}`) })),
-    )}
+/** @param {Form} here */
+function conditionList(here) {
+  const { form, act } = here;
+  const choices = choicesOf(["and", "or"], (join) => t(`form.join.${join}`));
+  return html`${fieldView({ name: "join", as: selectField, choices }, here)}
     <ol class="conditions">
       ${repeat(
-        rows,
+        form.rows,
         (/** @type {ConditionRow} */ row) => row.key,
-        (/** @type {ConditionRow} */ row, /** @type {number} */ at) =>
-          rowView(row, at, key, errors, state, act),
+        (/** @type {ConditionRow} */ row, /** @type {number} */ at) => rowView(row, at, here),
       )}
     </ol>
-    ${button(t("form.addRow"), () => act.forms.addRow(key), { sign: "plus", id: "add-row" })}`;
+    ${button(t("form.addRow"), () => act.forms.addRow(form.key), { sign: "plus", id: "add-row" })}`;
 }
 
-/**
- * @param {ConditionRow} row
- * @param {number} at
- * @param {string} key of the form
- * @param {Errors} errors
- * @param {State} state
- * @param {Actions} act
- */
-function rowView(row, at, key, errors, state, act) {
-  /** @type {EditRow} */
-  const edit = (values) => act.forms.editRow(key, row.key, values);
-  const title = t("form.rowTitle", { n: at + 1 });
-  const kinds = [...CONDITION_KINDS, ...(row.kept ? ["kept"] : [])];
+/** @param {ConditionRow} row @param {number} at @param {Form} here */
+function rowView(row, at, here) {
+  const label = t("form.rowTitle", { n: at + 1 });
+  const choices = choicesOf([...CONDITION_KINDS, ...(row.kept ? ["kept"] : [])], whenWords);
+  const remove = () => here.act.forms.removeRow(here.form.key, row.key);
   return html`<li>
-    <div class="condition" role="group" aria-label=${title}>
+    <div class="condition" role="group" aria-label=${label}>
       <div class="condition-head">
-        ${selectField(
-          {
-            name: rowField(row, "type"),
-            label: title,
-            value: row.type,
-            change: (type) => edit({ type: /** @type {RowType} */ (type) }),
-          },
-          kinds.map((kind) => ({ value: kind, label: t(`when.${kind}`) })),
-        )}
-        ${parts.iconButton("x", t("form.removeRow", { n: at + 1 }), () => act.forms.removeRow(key, row.key))}
+        ${fieldView({ name: "type", as: selectField, label, choices }, here, row)}
+        ${parts.iconButton("x", t("form.removeRow", { n: at + 1 }), remove)}
       </div>
-      ${conditionFields(row, errors, state, edit)}
+      ${conditionFields(row, here)}
     </div>
   </li>`;
 }
 
 // --- what holds once it is due
 
-/** @param {TriggerForm} form @param {Errors} errors @param {Edit} edit */
-function rulesFields(form, errors, edit) {
+/** @param {Form} here */
+function rulesFields(here) {
+  const { form } = here;
+  const overlap = choicesOf(["skip", "queue"], (way) => t(`form.overlap.${way}`));
+  const notify = choicesOf(NOTIFY, (whom) => t(`form.notify.${whom || "usual"}`));
+  const told = form.profile !== "reminder";
   return html`<fieldset>
     <legend>${t("form.rules")}</legend>
-    ${isConditional(form) ? conditionRules(form, errors, edit) : nothing}
-    ${selectField(
-      {
-        name: "overlap",
-        label: t("form.overlap"),
-        value: form.overlap,
-        error: errors.overlap,
-        change: (overlap) => edit({ overlap: overlap === "queue" ? "queue" : "skip" }),
-      },
-      ["skip", "queue"].map((value) => ({ value, label: t(`form.overlap.${value}`) })),
-    )}
-    ${
-      form.profile === "reminder"
-        ? nothing
-        : selectField(
-            {
-              name: "notify",
-              label: t("form.notify"),
-              value: form.notify,
-              error: errors.notify,
-              change: (notify) => edit({ notify }),
-            },
-            NOTIFY.map((value) => ({ value, label: t(`form.notify.${value || "usual"}`) })),
-          )
-    }
+    ${isConditional(form) ? conditionRules(here) : nothing}
+    ${fieldView({ name: "overlap", as: selectField, choices: overlap }, here)}
+    ${told ? fieldView({ name: "notify", as: selectField, choices: notify }, here) : nothing}
   </fieldset>`;
 }
 
-/** @param {TriggerForm} form @param {Errors} errors @param {Edit} edit */
-function conditionRules(form, errors, edit) {
-  const usual = form.cooldown.trim() ? 0 : form.preview.answer?.cooldown;
-  return html`${spanField(
-    {
-      name: "cooldown",
-      label: t("form.cooldown"),
-      hint: usual
-        ? t("form.cooldownUsual", { span: duration(usual * 1000, language()) })
-        : t("form.cooldownHint"),
-      placeholder: t("form.cooldownNone"),
-      value: form.cooldown,
-      error: errors.cooldown,
-      change: (cooldown) => edit({ cooldown }),
-    },
-    form.cooldownUnit,
-    (cooldownUnit) => edit({ cooldownUnit }),
-  )}
-  ${checkField("once", t("form.once"), form.once, (once) => edit({ once }))}`;
+/** @param {Form} here */
+function conditionRules(here) {
+  const { cooldown, preview } = here.form;
+  const usual = cooldown.trim() ? 0 : preview.answer?.cooldown;
+  const span = usual ? duration(usual * 1000, language()) : "";
+  const hint = span ? t("form.cooldownUsual", { span }) : "form.cooldownHint";
+  const placeholder = "form.cooldownNone";
+  return html`${fieldView({ name: "cooldown", as: spanField, hint, placeholder }, here)}
+  ${fieldView({ name: "once", as: checkField }, here)}`;
 }
 
 // --- what the server makes of it
 
 /** @param {TriggerForm} form @param {State} state */
-function previewView({ preview, when }, state) {
+function previewView({ preview, when }, { now }) {
   const { answer, asked } = preview;
   const busy = preview.state === "asking";
   const failed = preview.state === "failed" && !preview.error; // else its field says why
   const many = ["plain", "every", "cron"].includes(when);
   const look = `${asked ? "" : "is-empty"} ${many ? "is-times" : ""} ${busy ? "is-busy" : ""}`;
+  const none = t(failed ? "form.previewFailed" : "form.previewWait");
   return html`<div
     class="preview ${look}"
     id="preview"
     role="status"
     aria-busy=${busy ? "true" : "false"}
   >
-    ${answer ? answerView(answer, state) : nothing}
-    ${failed ? html`<p class="muted">${t("form.previewFailed")}</p>` : nothing}
-    ${answer || failed ? nothing : html`<p class="muted">${t("form.previewWait")}</p>`}
+    ${answer ? answerView(answer, now) : nothing}
+    ${answer && !failed ? nothing : html`<p class="muted">${none}</p>`}
   </div>`;
 }
 
-/** @param {TriggerPreview} answer @param {State} state */
-function answerView({ words, next, notes }, { now }) {
+/** @param {TriggerPreview} answer @param {number} now */
+function answerView({ words, next, notes = [] }, now) {
   const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+  const times = next.map((at) => html`<li>${moment(at)} <span class="muted">${ago(at, now)}</span></li>`);
   return html`<p class="preview-words">${icon("trigger")}${said(words)}</p>
     ${
-      next.length
+      times.length
         ? html`<p class="hint">${t("form.next", { zone })}</p>
-            <ol class="preview-times">
-              ${next.map(
-                (at) => html`<li>${moment(at)} <span class="muted">${ago(at, now)}</span></li>`,
-              )}
-            </ol>`
+            <ol class="preview-times">${times}</ol>`
         : nothing
     }
-    ${
-      notes?.length
-        ? html`<ul class="preview-notes">
-            ${notes.map((note) => html`<li>${icon("info")}<span>${said(note)}</span></li>`)}
-          </ul>`
-        : nothing
-    }`;
+    <ul class="preview-notes">
+      ${notes.map((note) => html`<li>${icon("info")}<span>${said(note)}</span></li>`)}
+    </ul>`;
 }

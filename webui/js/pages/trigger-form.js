@@ -1,408 +1,298 @@
-/**
- * A trigger as it is typed: from the server's shape into fields, from fields into requests. Pure.
- */
+/** A trigger as it is typed: from the server's shape into fields, from fields into requests. Pure. */
 
-/** @type {[Unit, number][]} seconds, the largest first */
-const UNITS = [
-  ["day", 86_400],
-  ["hour", 3600],
-  ["minute", 60],
-  ["second", 1],
-];
+/** @type {Record<Unit, number>}  Seconds, the largest first. */
+const UNITS = { day: 86_400, hour: 3600, minute: 60, second: 1 };
 
 /** Who is told; empty: what is usual for its kind. */
-export const NOTIFY = /** @type {const} */ (["", "message", "change", "failure", "none", "teller"]);
-
-export const UNIT_NAMES = /** @type {const} */ (["second", "minute", "hour", "day"]);
-
+export const NOTIFY = ["", "message", "change", "failure", "none", "teller"];
 export const TIME_KINDS = /** @type {const} */ (["plain", "every", "cron", "at"]);
-export const CONDITION_KINDS = /** @type {const} */ ([
-  "file_changed",
-  "file_exists",
-  "task",
-  "llm_eval",
-]);
+
+/** @type {Record<string, (keyof ConditionRow)[]>}  Fields of each type; the first must be filled. */
+const CONDITIONS = {
+  file_changed: ["path", "fireOnInit"],
+  file_exists: ["path"],
+  task_done: ["taskId"],
+  task_failed: ["taskId"],
+  llm_eval: ["question"],
+};
+export const CONDITION_KINDS = /** @type {Exclude<RowType, "kept">[]} */ (Object.keys(CONDITIONS));
+/** @type {Record<string, string>}  Fields that the server calls otherwise. */
+const PARAMS = { question: "prompt" };
+/** Instead of a task that is chosen: it is named by its id. */
+export const BY_ID = "\0by-id";
 
 /** A model that was asked is not asked again for so long, unless told otherwise. */
 const LLM_COOLDOWN_S = 86_400;
 
 /** @param {string} key @param {Partial<ConditionRow>} [values] @returns {ConditionRow} */
 export function newRow(key, values = {}) {
-  return {
-    key,
-    type: "file_changed",
-    path: "",
-    fireOnInit: false,
-    outcome: "done",
-    taskId: "",
-    byId: false,
-    question: "",
-    kept: null,
-    words: null,
-    ...values,
-  };
+  const fields = { path: "", fireOnInit: false, taskId: "", typedId: "", question: "" };
+  return { key, type: "file_changed", ...fields, kept: null, words: null, ...values };
 }
 
-/**
- * @param {string} id
- * @param {string} zone the reader's
- * @param {Status | null} [status] without a model only a command can be carried out
- * @returns {TriggerForm}
- */
+/** @type {Preview} */
+export const NO_PREVIEW = { asked: "", state: "idle", answer: null, error: null };
+
+/** @param {string} id @param {string} zone the reader's @param {Status | null} [status] @returns {TriggerForm} */
 export function newForm(id, zone, status = null) {
-  const noModel = status?.engines.standard?.engine === "builtin";
+  const noModel = status?.engines.standard?.engine === "builtin"; // it can carry out commands only
   return {
-    key: "new",
-    id,
-    base: null,
-    prompt: "",
-    title: "",
-    profile: noModel ? "command" : "standard",
-    when: "plain",
-    plain: "",
-    every: "10",
-    everyUnit: "minute",
-    cron: "",
-    timezone: zone,
-    at: "",
-    single: newRow("single"),
-    join: "and",
-    rows: [],
-    cooldown: "",
-    cooldownUnit: "minute",
-    once: false,
-    overlap: "skip",
-    notify: "",
-    errors: {},
-    preview: { asked: "", state: "idle", answer: null, error: null },
-    busy: false,
-    over: false,
+    ...{ key: "new", id, base: null, errors: {}, preview: NO_PREVIEW, busy: false, over: false },
+    ...{ prompt: "", title: "", profile: noModel ? "command" : "standard" },
+    ...{ when: "plain", plain: "", cron: "", timezone: zone, at: "", every: "10", everyUnit: "minute" },
+    ...{ join: "and", rows: [newRow("row-0")], cooldown: "", cooldownUnit: "minute", once: false },
+    ...{ overlap: "skip", notify: "" },
   };
 }
 
 /**
- * A stored trigger, ready to be edited.
- *
- * @param {Trigger} trigger
- * @param {NodeExplanation[]} nodes its condition's, for the words of what the form cannot show
- * @param {string} zone
- * @returns {TriggerForm}
+ * @param {Trigger} trigger @param {NodeExplanation[]} nodes for the words of what the form cannot show
+ * @param {string} zone @returns {TriggerForm}
  */
 export function formOf(trigger, nodes, zone) {
-  const form = {
-    ...newForm(trigger.id, zone),
-    key: trigger.id,
-    base: trigger,
-    prompt: trigger.prompt,
-    title: ownTitle(trigger),
-    profile: trigger.profile,
-    once: trigger.once ?? false,
-    overlap: trigger.overlap ?? "skip",
-    notify: trigger.notifyGiven ? trigger.notify : "",
-  };
-  if (trigger.schedule) return { ...form, ...scheduleFields(trigger.schedule, zone) };
-  if (!trigger.condition) return form;
-  const cooldown = trigger.cooldown ?? 0;
-  const own = cooldown === usualCooldown(trigger.condition);
-  const [count, unit] = inUnits(cooldown);
+  const { id, prompt, title, profile, once, overlap, schedule, condition, cooldown = 0 } = trigger;
+  const isOwn = !prompt.trimStart().startsWith(title.replace(/…$/, "")); // else the prompt's beginning
+  const asUsual = !condition || cooldown === (asksModel(condition) ? LLM_COOLDOWN_S : 0);
+  const [count, cooldownUnit] = inUnits(cooldown);
   return {
-    ...form,
-    ...conditionFields(trigger.condition, nodes, trigger),
-    ...(own ? {} : { cooldown: count, cooldownUnit: unit }),
+    ...newForm(id, zone),
+    ...{ key: id, base: trigger, prompt, profile, title: isOwn ? title : "" },
+    ...{ once: once ?? false, overlap: overlap ?? "skip" },
+    notify: trigger.notifyGiven ? trigger.notify : "",
+    ...(schedule ? scheduleFields(schedule, zone) : {}),
+    ...(condition ? conditionFields(condition, nodes, trigger.words) : {}),
+    ...(asUsual ? {} : { cooldown: count, cooldownUnit }),
   };
-}
-
-/** @param {Trigger} trigger  One without a title is shown by the beginning of its prompt. */
-function ownTitle({ title, prompt }) {
-  return prompt.trimStart().startsWith(title.replace(/…$/, "")) ? "" : title;
 }
 
 /** @param {Schedule} schedule @param {string} zone @returns {Partial<TriggerForm>} */
-function scheduleFields(schedule, zone) {
-  if (schedule.interval != null) {
-    const [every, everyUnit] = inUnits(schedule.interval);
-    return { when: "every", every, everyUnit };
-  }
-  if (schedule.cron) {
-    return { when: "cron", cron: schedule.cron, timezone: schedule.timezone ?? zone };
-  }
-  return { when: "at", at: localMinute(schedule.runAt ?? "") };
+function scheduleFields({ interval, cron, timezone, runAt }, zone) {
+  if (cron) return { when: "cron", cron, timezone: timezone ?? zone };
+  if (interval == null) return { when: "at", at: localMinute(runAt ?? "") };
+  const [every, everyUnit] = inUnits(interval);
+  return { when: "every", every, everyUnit };
 }
 
-/**
- * @param {Condition} condition
- * @param {NodeExplanation[]} nodes
- * @param {Trigger} trigger
- * @returns {Partial<TriggerForm>}
- */
-function conditionFields(condition, nodes, trigger) {
-  const single = rowOf("single", condition, trigger.words);
-  if (condition.type === "and" || condition.type === "or") {
-    /** @type {Condition[]} */
-    const children = condition.params.conditions ?? [];
-    const rows = children.map((child, at) => rowOf(`row-${at}`, child, wordsAt(nodes, `$.${at}`)));
-    return { when: "several", join: condition.type, rows };
+/** @param {Condition} whole @param {NodeExplanation[]} nodes @param {Words} words @returns {Partial<TriggerForm>} */
+function conditionFields(whole, nodes, words) {
+  const { type, params } = whole;
+  if (type !== "and" && type !== "or") {
+    const row = rowOf(whole, 0, words);
+    return { when: row.type, rows: [row] };
   }
-  return { when: single.type, single };
+  /** @type {Condition[]} */
+  const inner = params.conditions ?? [];
+  const rows = inner.map((one, at) => rowOf(one, at, wordsAt(nodes, `$.${at}`)));
+  return { when: "several", join: type, rows };
 }
 
-/**
- * A node in words, those below it included: `any of these: a exists, b exists`.
- *
- * @param {NodeExplanation[]} nodes
- * @param {string} path
- * @returns {ConditionRow["words"]}
- */
+/** @param {NodeExplanation[]} nodes @param {string} path  With those below: `not this: b exists`. */
 function wordsAt(nodes, path) {
-  const node = nodes.find((one) => one.path === path);
-  if (!node) return null;
-  const below = nodes
-    .filter((one) => one.path.startsWith(`${path}.`) && one.depth === node.depth + 1)
-    .map((one) => wordsAt(nodes, one.path) ?? one.words);
-  if (!below.length) return node.words;
-  return {
-    en: `${node.words.en}: ${below.map((one) => one.en).join(", ")}`,
-    zh: `${node.words.zh}：${below.map((one) => one.zh).join("、")}`,
-  };
+  const [own, ...below] = nodes.filter((one) => `${one.path}.`.startsWith(`${path}.`));
+  if (!below.length) return own?.words ?? null;
+  const joined = (/** @type {string} */ language, /** @type {string} */ between) =>
+    below.map(({ words }) => words[language]).join(between);
+  return { en: `${own.words.en}: ${joined("en", ", ")}`, zh: `${own.words.zh}：${joined("zh", "、")}` };
 }
 
-/** @param {string} key @param {Condition} condition @param {ConditionRow["words"]} words */
-function rowOf(key, condition, words) {
+/** @param {Condition} condition @param {number} at @param {Words | null} words */
+function rowOf(condition, at, words) {
   const { type, params } = condition;
-  switch (type) {
-    case "file_changed":
-      return newRow(key, { type, path: params.path, fireOnInit: Boolean(params.fireOnInit) });
-    case "file_exists":
-      return newRow(key, { type, path: params.path });
-    case "task_done":
-    case "task_failed": {
-      const outcome = type === "task_done" ? "done" : "failed";
-      return newRow(key, { type: "task", outcome, taskId: params.taskId });
-    }
-    case "llm_eval":
-      return newRow(key, { type, question: params.prompt });
-    default:
-      return newRow(key, { type: "kept", kept: condition, words });
-  }
-}
-
-/** @param {Condition} condition @returns {number} seconds */
-function usualCooldown(condition) {
-  return asksModel(condition) ? LLM_COOLDOWN_S : 0;
+  const key = `row-${at}`;
+  if (!CONDITIONS[type]) return newRow(key, { type: "kept", kept: condition, words });
+  const given = CONDITIONS[type].map((name) => [name, params[PARAMS[name] ?? name] ?? false]);
+  return newRow(key, { type: /** @type {RowType} */ (type), ...Object.fromEntries(given) });
 }
 
 /** @param {Condition} condition @returns {boolean} */
 function asksModel({ type, params }) {
-  if (type === "llm_eval") return true;
   const inner = params?.conditions ?? (params?.condition ? [params.condition] : []);
-  return inner.some(asksModel);
+  return type === "llm_eval" || inner.some(asksModel);
 }
 
 /** @param {number} seconds @returns {[string, Unit]} in the largest unit that needs no fraction */
 export function inUnits(seconds) {
-  const [unit, size] = UNITS.find(([, one]) => seconds && seconds % one === 0) ?? ["second", 1];
+  const units = /** @type {[Unit, number][]} */ (Object.entries(UNITS));
+  const [unit, size] = units.find(([, one]) => seconds && seconds % one === 0) ?? ["second", 1];
   return [String(seconds / size), unit];
 }
 
 /** @param {string} count @param {Unit} unit @returns {number | null} */
 export function inSeconds(count, unit) {
-  const size = UNITS.find(([name]) => name === unit)?.[1] ?? 1;
   const number = Number(count);
-  return count.trim() && Number.isFinite(number) ? number * size : null;
+  return count.trim() && Number.isFinite(number) ? number * UNITS[unit] : null;
 }
 
 /** @param {string} at an instant @returns {string} as a date-time field of the reader's own zone */
 export function localMinute(at) {
   const date = new Date(at);
   if (Number.isNaN(date.getTime())) return "";
-  const two = (/** @type {number} */ value) => String(value).padStart(2, "0");
-  const day = `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())}`;
-  return `${day}T${two(date.getHours())}:${two(date.getMinutes())}`;
+  const own = new Date(date.getTime() - date.getTimezoneOffset() * 60_000);
+  return own.toISOString().slice(0, 16);
 }
 
 // --- requests
 
 /** @param {TriggerForm} form */
-export function isConditional(form) {
-  return !(/** @type {readonly string[]} */ (TIME_KINDS).includes(form.when));
+export function isConditional({ when }) {
+  return !(/** @type {readonly string[]} */ (TIME_KINDS).includes(when));
+}
+
+/** @param {TriggerForm} form  The conditions that count. */
+export function rowsOf(form) {
+  if (!isConditional(form)) return [];
+  return form.when === "several" ? form.rows : form.rows.slice(0, 1);
 }
 
 /** @param {ConditionRow} row @returns {Condition | null} null: something is still missing */
-export function conditionOf(row) {
-  const path = row.path.trim();
-  const taskId = row.taskId.trim();
-  const question = row.question.trim();
-  switch (row.type) {
-    case "file_changed":
-      return path ? { type: row.type, params: { path, fireOnInit: row.fireOnInit } } : null;
-    case "file_exists":
-      return path ? { type: row.type, params: { path } } : null;
-    case "task":
-      return taskId ? { type: `task_${row.outcome}`, params: { taskId } } : null;
-    case "llm_eval":
-      return question ? { type: row.type, params: { prompt: question } } : null;
-    default:
-      return row.kept;
-  }
+function conditionOf(row) {
+  const names = CONDITIONS[row.type];
+  if (!names) return row.kept;
+  const given = names.map((name) => {
+    const value = row[name] === BY_ID ? row.typedId : row[name];
+    return [PARAMS[name] ?? name, typeof value === "string" ? value.trim() : value];
+  });
+  return given[0][1] ? { type: row.type, params: Object.fromEntries(given) } : null;
 }
 
-/** @param {TriggerForm} form @returns {Condition | null} */
-function wholeCondition(form) {
-  if (form.when !== "several") return conditionOf(form.single);
-  const conditions = form.rows.map(conditionOf);
-  if (!conditions.length || conditions.includes(null)) return null;
-  if (conditions.length === 1) return conditions[0];
-  return { type: form.join, params: { conditions } };
-}
+/** @type {Record<string, (form: TriggerForm, zone: string) => Record<string, any> | null>} */
+const TIMES = {
+  plain: ({ plain }, zone) => (plain.trim() ? { when: plain.trim(), timezone: zone } : null),
+  every: ({ every, everyUnit }) => {
+    const interval = inSeconds(every, everyUnit);
+    return interval === null ? null : { schedule: { interval } };
+  },
+  cron: ({ cron, timezone }, zone) =>
+    cron.trim()
+      ? { schedule: { cron: cron.trim().replace(/\s+/g, " "), timezone: timezone.trim() || zone } }
+      : null,
+  at: ({ at }) =>
+    Number.isNaN(Date.parse(at)) ? null : { schedule: { runAt: new Date(at).toISOString() } },
+};
 
-/**
- * When it runs, as a request says it; null while something is missing.
- *
- * @param {TriggerForm} form
- * @param {string} zone the reader's
- * @returns {Record<string, any> | null}
- */
+/** @param {TriggerForm} form @param {string} zone  As a request says it; null while something is missing. */
 export function whenOf(form, zone) {
-  switch (form.when) {
-    case "plain":
-      return form.plain.trim() ? { when: form.plain.trim(), timezone: zone } : null;
-    case "every": {
-      const interval = inSeconds(form.every, form.everyUnit);
-      return interval === null ? null : { schedule: { interval } };
-    }
-    case "cron": {
-      const cron = form.cron.trim().replace(/\s+/g, " ");
-      return cron ? { schedule: { cron, timezone: form.timezone.trim() || zone } } : null;
-    }
-    case "at": {
-      const at = new Date(form.at);
-      return Number.isNaN(at.getTime()) ? null : { schedule: { runAt: at.toISOString() } };
-    }
-    default: {
-      const condition = wholeCondition(form);
-      return condition ? { condition } : null;
-    }
-  }
+  if (!isConditional(form)) return TIMES[form.when](form, zone);
+  const conditions = rowsOf(form).map(conditionOf);
+  if (!conditions.length || conditions.includes(null)) return null;
+  const [only] = conditions;
+  return { condition: conditions.length > 1 ? { type: form.join, params: { conditions } } : only };
 }
 
 /** @param {TriggerForm} form @param {string} zone @returns {Record<string, any> | null} */
 export function previewRequest(form, zone) {
   const when = whenOf(form, zone);
-  if (!when) return null;
   const cooldown = isConditional(form) ? inSeconds(form.cooldown, form.cooldownUnit) : null;
-  return cooldown === null ? when : { ...when, cooldown };
+  return when && (cooldown === null ? when : { ...when, cooldown });
 }
 
 /** @param {TriggerForm} form @param {string} zone @returns {Record<string, any>} */
 function fieldsOf(form, zone) {
-  const conditional = isConditional(form);
+  const { profile, overlap, once, notify, cooldown, cooldownUnit } = form;
   return {
     prompt: form.prompt.trim(),
     title: form.title.trim(),
-    profile: form.profile,
+    profile,
     ...whenOf(form, zone),
-    ...(form.when === "at" ? {} : { overlap: form.overlap }),
-    notify: form.notify || null,
-    ...(conditional ? { once: form.once } : {}),
-    ...(conditional ? { cooldown: inSeconds(form.cooldown, form.cooldownUnit) } : {}),
+    ...(form.when === "at" ? {} : { overlap }),
+    notify: notify || null,
+    ...(isConditional(form) ? { once, cooldown: inSeconds(cooldown, cooldownUnit) } : {}),
   };
 }
 
 /** @param {TriggerForm} form @param {string} zone @returns {Record<string, any>} */
 export function createRequest(form, zone) {
-  const { title, cooldown, notify, ...fields } = fieldsOf(form, zone);
-  return {
-    id: form.id,
-    ...fields,
-    ...(title ? { title } : {}),
-    ...(notify ? { notify } : {}),
-    ...(cooldown == null ? {} : { cooldown }),
-  };
+  const said = Object.entries(fieldsOf(form, zone)).filter(([, value]) => value != null && value !== "");
+  return { id: form.id, ...Object.fromEntries(said) };
 }
 
 /**
- * What is to be changed of the trigger that is edited; empty when nothing is.
- *
  * What was not touched is not sent: an interval keeps its rhythm, a moment its seconds.
  *
- * @param {TriggerForm} form
- * @param {TriggerForm} before
- * @param {string} zone
- * @returns {Record<string, any>}
+ * @param {TriggerForm} form @param {TriggerForm} before @param {string} zone
  */
 export function changesOf(form, before, zone) {
   const was = fieldsOf(before, zone);
-  const is = fieldsOf(form, zone);
-  const changed = Object.entries(is).filter(
-    ([name, value]) => JSON.stringify(value) !== JSON.stringify(was[name]),
-  );
-  return Object.fromEntries(changed);
+  const isNew = (/** @type {[string, any]} */ [name, value]) =>
+    JSON.stringify(value) !== JSON.stringify(was[name]);
+  return Object.fromEntries(Object.entries(fieldsOf(form, zone)).filter(isNew));
+}
+
+// --- as it is typed
+
+/** @param {TriggerForm} form @param {Partial<TriggerForm>} values @returns {TriggerForm} */
+export function edited(form, values) {
+  const next = { ...form, ...values, errors: withoutErrors(form, Object.keys(values)) };
+  if (!values.when || !isConditional(next)) return next;
+  const [first = newRow("row-0"), ...others] = form.rows; // what was typed for another kind stays
+  if (next.when !== "several") return { ...next, rows: [{ ...first, type: next.when }, ...others] };
+  return others.length ? next : withRow({ ...next, rows: [first] });
+}
+
+/** @param {TriggerForm} form @param {string} key @param {Partial<ConditionRow>} values @returns {TriggerForm} */
+export function rowEdited(form, key, values) {
+  const rows = form.rows.map((row) => (row.key === key ? { ...row, ...values } : row));
+  const names = Object.keys(values).map((name) => `${key}.${name}`);
+  return { ...form, rows, errors: withoutErrors(form, names) };
+}
+
+/** @param {TriggerForm} form @returns {TriggerForm} with one condition more */
+export function withRow(form) {
+  const last = Math.max(-1, ...form.rows.map((row) => Number(row.key.slice("row-".length))));
+  const rows = [...form.rows, newRow(`row-${last + 1}`, { type: "file_exists" })];
+  return { ...form, rows, errors: withoutErrors(form, []) };
+}
+
+/** @param {TriggerForm} form @param {string} key @returns {TriggerForm} */
+export function withoutRow(form, key) {
+  const rows = form.rows.filter((row) => row.key !== key);
+  return { ...form, rows, errors: withoutErrors(form, []) };
+}
+
+/** @param {TriggerForm} form @param {string[]} names of fields that are typed anew */
+function withoutErrors({ errors }, names) {
+  const gone = ["form", "when", ...names.map((name) => name.replace(/Unit$/, ""))]; // and of the whole
+  return Object.fromEntries(Object.entries(errors).filter(([name]) => !gone.includes(name)));
 }
 
 // --- what is wrong
-
-/**
- * What is still missing: by field, the words' key.
- *
- * @param {TriggerForm} form
- * @param {string} zone
- * @returns {Record<string, string>}
- */
-export function missingOf(form, zone) {
-  /** @type {Record<string, string>} */
-  const missing = {};
-  if (!form.prompt.trim()) missing.prompt = "form.need.prompt";
-  if (form.when === "several") {
-    if (!form.rows.length) missing.when = "form.need.rows";
-    for (const row of form.rows) Object.assign(missing, missingIn(row));
-  } else if (isConditional(form)) {
-    Object.assign(missing, missingIn(form.single));
-  } else if (!whenOf(form, zone)) {
-    missing[form.when] = `form.need.${form.when}`;
-  }
-  return missing;
-}
-
-/** @type {Record<RowType, keyof ConditionRow>} */
-const ROW_FIELDS = {
-  file_changed: "path",
-  file_exists: "path",
-  task: "taskId",
-  llm_eval: "question",
-  kept: "kept",
-};
-
-/** @param {ConditionRow} row @returns {Record<string, string>} */
-function missingIn(row) {
-  if (conditionOf(row)) return {};
-  const field = ROW_FIELDS[row.type];
-  return { [rowField(row, field)]: `form.need.${field}` };
-}
 
 /** @param {ConditionRow} row @param {string} name the name a row's field has among all fields */
 export function rowField(row, name) {
   return `${row.key}.${name}`;
 }
 
+/** @param {TriggerForm} form @param {string} zone  What is still missing: by field, the words' key. */
+export function missingOf(form, zone) {
+  /** @type {Record<string, string>} */
+  const missing = form.prompt.trim() ? {} : { prompt: "form.need.prompt" };
+  const rows = rowsOf(form);
+  if (!isConditional(form)) {
+    if (!whenOf(form, zone)) missing[form.when] = `form.need.${form.when}`;
+  } else if (!rows.length) missing.when = "form.need.rows";
+  for (const row of rows.filter((one) => !conditionOf(one))) {
+    const [field] = CONDITIONS[row.type];
+    missing[rowField(row, field)] = `form.need.${field}`;
+  }
+  return missing;
+}
+
 const TOP = ["prompt", "title", "profile", "overlap", "notify", "once", "cooldown"];
 
 /**
- * The field of the form that a field of the server's is shown in.
+ * Where an error is shown: the field of the form that is one of the server's.
  *
  * @param {TriggerForm} form
- * @param {string | null | undefined} name `prompt`, `schedule.cron`, `condition.params.path`,
- *   `condition.params.conditions.1.params.taskId`
+ * @param {string | null} [name] `prompt`, `schedule.cron`, `condition.params.conditions.1.params.taskId`
  */
 export function fieldOf(form, name) {
-  if (!name) return "form";
+  if (!name || /^(id|priority|timeout|maxAttempts)\b/.test(name)) return "form";
   if (TOP.includes(name)) return name;
-  if (/^(id|priority|timeout|maxAttempts)\b/.test(name)) return "form";
   if (!isConditional(form)) {
     return form.when === "cron" && /timezone$/.test(name) ? "timezone" : form.when;
   }
-  const at = /conditions\.(\d+)/.exec(name)?.[1];
-  const row = form.when === "several" ? form.rows[Number(at ?? 0)] : form.single;
-  const alone = form.when !== "several" || form.rows.length === 1;
-  if (!row || (!alone && at === undefined) || row.type === "kept") return "when";
-  return /(path|taskId|prompt)$/.test(name) ? rowField(row, ROW_FIELDS[row.type]) : "when";
+  const rows = rowsOf(form);
+  const row = rows.length === 1 ? rows[0] : rows[Number(/conditions\.(\d+)/.exec(name)?.[1])];
+  const field = row && /(path|taskId|prompt)$/.test(name) ? CONDITIONS[row.type]?.[0] : "";
+  return field ? rowField(row, field) : "when";
 }

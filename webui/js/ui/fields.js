@@ -2,8 +2,9 @@
 
 import { html, live, nothing } from "../core/html.js";
 import { t } from "../core/i18n.js";
-import { UNIT_NAMES } from "../pages/trigger-form.js";
 import { typing } from "./parts.js";
+
+const UNITS = ["second", "minute", "hour", "day"];
 
 /** @param {Field} field */
 function describedBy({ name, hint, error }) {
@@ -72,8 +73,8 @@ export function textField(field) {
   );
 }
 
-/** @param {Field} field @param {(Choice | Group)[]} choices */
-export function selectField(field, choices) {
+/** @param {Field} field @param {(Choice | Group)[]} [choices] */
+export function selectField(field, choices = field.choices ?? []) {
   return framed(field, selectControl(field, choices));
 }
 
@@ -105,16 +106,10 @@ function choiceView(one, chosen) {
   </option>`;
 }
 
-/**
- * A number and its unit: every 10 minutes.
- *
- * @param {Field} field
- * @param {Unit} unit
- * @param {(unit: any) => void} changeUnit
- */
-export function spanField(field, unit, changeUnit) {
+/** @param {Field & {unit: string, changeUnit: (unit: any) => void}} field  A number and its unit: every 10 minutes. */
+export function spanField({ unit, changeUnit, ...field }) {
   const label = `${field.label} · ${t("form.unit")}`;
-  const units = UNIT_NAMES.map((one) => ({ value: one, label: t(`unit.${one}`) }));
+  const units = UNITS.map((one) => ({ value: one, label: t(`unit.${one}`) }));
   const unitField = { name: `${field.name}Unit`, label, value: unit, change: changeUnit };
   return framed(
     field,
@@ -124,19 +119,14 @@ export function spanField(field, unit, changeUnit) {
   );
 }
 
-/**
- * @param {string} name
- * @param {string} label
- * @param {boolean} checked
- * @param {(checked: boolean) => void} change
- */
-export function checkField(name, label, checked, change) {
+/** @param {Field} field */
+export function checkField({ name, label, value, change }) {
   return html`<label class="check">
     <input
       type="checkbox"
       id=${name}
       name=${name}
-      .checked=${live(checked)}
+      .checked=${live(value)}
       @change=${(/** @type {any} */ event) => change(event.target.checked)}
     /><span>${label}</span>
   </label>`;
