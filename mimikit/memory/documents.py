@@ -16,14 +16,13 @@ from pathlib import Path
 from typing import Any
 
 from mimikit.errors import StorageError
-from mimikit.memory import passages
+from mimikit.memory import markdown, passages
 from mimikit.memory.index import Stamp
 from mimikit.memory.passages import FilePart, part_of
 from mimikit.memory.workspace_docs import Documents
 from mimikit.protocol import paths
 from mimikit.protocol.disk import FileStat
 from mimikit.protocol.files import Files
-from mimikit.protocol.models import parse_day
 from mimikit.protocol.records import MAX_RECORD_BYTES
 from mimikit.protocol.watch import FolderWatch
 
@@ -190,7 +189,7 @@ class _Transcripts(_Folder):
     def _stamped(self, name: str, stat: FileStat | None) -> dict[str, Stamp]:
         known = self._splits.pop(name, None)
         stem = name.removesuffix(self._suffix)
-        if f"{parse_day(stem)}" != stem:
+        if f"{markdown.parse_day(stem)}" != stem:
             return {}
         if stat is None or stat.size <= PART_BYTES or _stamp(name, stat._replace(size=0)) is None:
             return super()._stamped(name, stat)

@@ -7,6 +7,7 @@ no text can forge an entry.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import itertools
 import re
@@ -17,7 +18,7 @@ from datetime import date, datetime, tzinfo
 from typing import Literal
 
 from mimikit.memory.terms import stop_words
-from mimikit.protocol.models import Message, parse_day, parse_time, time_text
+from mimikit.protocol.models import Message, parse_time, time_text
 
 _ID = r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}"
 _INSTANT = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"
@@ -303,6 +304,13 @@ _DIGITS = 2
 """A word with more digits is probably a key."""
 _STOP = stop_words("file names")
 _SHORT_ID = re.compile(r"-([0-9a-hjkmnp-tv-z]{26})")
+
+
+def parse_day(text: str | None) -> date | None:
+    """A day such as 2026-01-28; None for anything else."""
+    with contextlib.suppress(ValueError):
+        return date.fromisoformat(text) if text else None
+    return None
 
 
 def date_of(name: str) -> date | None:

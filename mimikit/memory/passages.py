@@ -20,7 +20,7 @@ from pydantic import TypeAdapter, ValidationError
 from mimikit.memory import markdown
 from mimikit.memory.terms import Cutter, terms
 from mimikit.protocol import paths
-from mimikit.protocol.models import Message, parse_day
+from mimikit.protocol.models import Message
 from mimikit.protocol.results import TaskResult
 from mimikit.protocol.triggers import PlanResult
 
@@ -153,7 +153,7 @@ def kind_of(path: str) -> Kind:
 
 def day_of(path: str) -> date | None:
     match = _DAY.search(path)
-    return parse_day(match[1]) if match else None
+    return markdown.parse_day(match[1]) if match else None
 
 
 def of_file(path: str, data: bytes, zone: tzinfo) -> list[Passage]:

@@ -48,13 +48,6 @@ def parse_time(text: object) -> datetime | None:
     return None
 
 
-def parse_day(text: str | None) -> date | None:
-    """A day such as 2026-01-28; None for anything else."""
-    with contextlib.suppress(ValueError):
-        return date.fromisoformat(text) if text else None
-    return None
-
-
 def time_text(value: datetime) -> str:
     """Format an instant: `2026-01-28T09:30:00.000Z`."""
     return to_utc(value).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -17,7 +17,7 @@ from mimikit.memory.workspace_docs import ROOT as DOCS
 from mimikit.memory.workspace_docs import Documents, is_name
 from mimikit.protocol import paths
 from mimikit.protocol.files import ReadOnlyFiles
-from mimikit.protocol.models import Hit, Instant, parse_day, to_utc
+from mimikit.protocol.models import Hit, Instant, to_utc
 from mimikit.views.base import CUT, Render, Title, View
 
 if TYPE_CHECKING:
@@ -136,9 +136,9 @@ def parse_path(path: str) -> MemoryPath | None:
     if folder not in (paths.MEMORY_FOLDER, _SUMMARIES) or not is_name(name):
         return None
     month, dated = _MONTH.fullmatch(name), _DATED.fullmatch(name)
-    day = parse_day(dated[1]) if dated else None
+    day = markdown.parse_day(dated[1]) if dated else None
     if folder == _SUMMARIES:
-        first = parse_day(f"{month[1]}-01") if month else None
+        first = markdown.parse_day(f"{month[1]}-01") if month else None
         return MemoryPath(path, "month" if first else "day", stem, first or day)
     if dated and day:
         stem = dated[2].replace("-", " ") if dated[2] else dated[1]
