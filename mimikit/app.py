@@ -131,6 +131,7 @@ class ConsumerCore:
             queued=lambda: self.pool.queued(),  # noqa: PLW0108 - made below
             engines=self.context.engines.status,
             skipped=lambda: "; ".join(parts.prompts.skipped) or None,
+            self_awake=self.self_awake,
         )
         self.supervisor = Supervisor(
             store,

@@ -53,6 +53,12 @@ def add(files: Files, name: str, url: str) -> None:
     files.write(paths.channel(name), f"{url}\n".encode())
 
 
+def remove(files: Files, name: str) -> None:
+    """Raises NotFound."""
+    url_of(files, name)
+    files.remove(paths.channel(name))
+
+
 def url_of(files: Files, name: str) -> str:
     """Raises NotFound."""
     data = files.read(paths.channel(name)) if _NAME.fullmatch(name) else None
@@ -62,9 +68,15 @@ def url_of(files: Files, name: str) -> str:
     return data.decode(errors="replace").strip()
 
 
-def kind(files: Files, name: str) -> str:
-    """What may be shown of a channel's URL: `ntfy`, `mailto`."""
-    return url_of(files, name).partition("://")[0].lower()
+def masked(url: str) -> str:
+    """What may be shown of a URL: its kind, and the end of a long address. Pure."""
+    kind, _, rest = url.partition("://")
+    address = rest.partition("?")[0].rstrip("/")
+    return f"{kind.lower()}://•••{address[-2:] if len(address) >= 12 else ''}"
+
+
+def is_installed() -> bool:
+    return importlib.util.find_spec("apprise") is not None
 
 
 # ---- sending, in the parent
@@ -86,7 +98,7 @@ def send(files: Files, name: str, title: str, text: str) -> DeliveryReport:
 
 def _in_child(url: str, title: str = "", text: str = "") -> DeliveryReport:
     """Send, or without a title only check the URL."""
-    if importlib.util.find_spec("apprise") is None:
+    if not is_installed():
         return DeliveryReport(outcome="failed", error=INSTALL)
     try:
         ended = subprocess.run(

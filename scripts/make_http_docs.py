@@ -10,6 +10,7 @@ import json
 import re
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -37,16 +38,19 @@ from mimikit.protocol.models import (  # noqa: E402
     TurnRecord,
     Usage,
 )
+from mimikit.protocol.notify import NotificationState, SentNotice  # noqa: E402
 from mimikit.protocol.results import (  # noqa: E402
     DiffHunk,
     FileDiff,
     TaskDiff,
     TaskResult,
 )
-from mimikit.protocol.runtime import Health  # noqa: E402
+from mimikit.protocol.runtime import Health, Improvement, SelfAwakeState  # noqa: E402
 from mimikit.protocol.triggers import Schedule, Trigger  # noqa: E402
+from mimikit.roles.worktree import BRANCHES, Worktrees  # noqa: E402
 from mimikit.state import State  # noqa: E402
 from mimikit.tasks.ledger import Ledger  # noqa: E402
+from mimikit.web.api.routing import EXTENSION  # noqa: E402
 from mimikit.web.app import AREAS, build_web  # noqa: E402
 from scripts import openapi  # noqa: E402
 from tests.support.memory_disk import MemoryDisk  # noqa: E402
@@ -119,6 +123,13 @@ ASKED: dict[str, tuple[str, dict[str, Any] | None]] = {
         {"text": "Green, 80 °C.\n", "hash": None},
     ),
     "POST /api/engines/try": ("/api/engines/try", {"id": "cmd-8"}),
+    "POST /api/self-awake": ("/api/self-awake", {"action": "run", "id": "cmd-11"}),
+    "GET /api/self-awake/diff": (f"/api/self-awake/diff?branch={BRANCHES}lint-1", None),
+    "POST /api/notify": ("/api/notify", {"action": "remove", "name": "phone"}),
+    "POST /api/settings": (
+        "/api/settings",
+        {"key": "notify.quiet", "value": "22:00-08:00", "id": "cmd-12"},
+    ),
     "GET /api/turns/{turn_id}": ("/api/turns/turn-1", None),
     "GET /api/turns/{turn_id}/memory": ("/api/turns/turn-1/memory", None),
     "GET /api/search": ("/api/search?q=tea", None),
@@ -167,6 +178,18 @@ Where a type is a link, its fields are below, under [Shapes](#shapes).
 
 
 # ---- the made-up state
+
+
+class OneBranch(Worktrees):
+    """A repository with one branch that is not merged."""
+
+    def __init__(self) -> None: ...
+
+    def branches(self, workspace: Path, name: str = "*") -> list[str]:
+        return [f"{BRANCHES}lint-1"]
+
+    def diff(self, workspace: Path, branch: str) -> str:
+        return "diff --git a.py a.py\n--- a.py\n+++ a.py\n@@ -1 +1 @@\n-x=1\n+x = 1\n"
 
 
 def make_state(files: Files, clock: FakeClock) -> None:
@@ -226,6 +249,14 @@ def make_state(files: Files, clock: FakeClock) -> None:
     )  # fmt: skip
     files.write(paths.MEMORY, b"The user likes green tea.\n")
     files.write(paths.CONFIG, ENDPOINT.encode())
+    files.write(paths.channel("phone"), b"ntfy://mimikit-7fq2k9\n")
+    run = Improvement(
+        id="lint-1", item="lint", started_at=made, plan="task-8", end="committed",
+        branch=f"{BRANCHES}lint-1",
+    )  # fmt: skip
+    files.save(paths.SELF_AWAKE, SelfAwakeState(past=[run], taken={"lint": made}))
+    notice = SentNotice(at=made, channel="phone", title="Failed: backup", outcome="sent")
+    files.save(paths.NOTIFICATION_STATE, NotificationState(sent=[notice]))
     files.write(paths.BACKLOG, b"- [ ] water the plants\n")
     files.save(
         paths.PENDING_QUESTION,
@@ -256,6 +287,7 @@ def make_client() -> tuple[Client, Files]:
         token=TOKEN, bound=("127.0.0.1", 8787), search=search,
         trial=lambda _request, _state: TRIED,
     )  # fmt: skip
+    app.extensions[EXTENSION] = replace(app.extensions[EXTENSION], worktrees=OneBranch())
     return Client(app), files
 
 
@@ -264,7 +296,10 @@ def answered(method: str, path: str) -> tuple[str, int, Any]:
     address, body = ASKED.get(f"{method} {path}", (_filled(path), None))
     client, files = make_client()
     if method in ("POST", "PATCH", "DELETE", "PUT") and (
-        "task-1" in address or "trig-1" in address or "engines" in address
+        "task-1" in address
+        or "trig-1" in address
+        or "engines" in address
+        or path in ("/api/self-awake", "/api/settings")
     ):
         files.remove(paths.HEALTH)  # nobody is there to carry out a command
     headers = {"Authorization": f"Bearer {TOKEN}", "Host": "127.0.0.1:8787"}

@@ -16,7 +16,6 @@ import tempfile
 import tomllib
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from importlib.util import find_spec
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
@@ -306,7 +305,7 @@ def time_zone(state: State) -> Iterator[Finding]:
 
 
 def notify(state: State) -> Iterator[Finding]:
-    if notifications.names(state.files) and find_spec("apprise") is None:
+    if notifications.names(state.files) and not notifications.is_installed():
         yield warning("notify", notifications.INSTALL)
     saved = state.files.peek(paths.NOTIFICATION_STATE, NotificationState) or NotificationState()
     for name, channel in saved.channels.items():

@@ -7,14 +7,13 @@ import sys
 import click
 
 from mimikit import notifications
-from mimikit.cli import terminal
+from mimikit.cli import render, terminal
 from mimikit.cli.client import RequestFailed
 from mimikit.cli.frame import CliContext, PlainGroup, pass_cli, pass_state_and_json
 from mimikit.errors import BadInput
 from mimikit.language import phrases
-from mimikit.protocol import paths
-from mimikit.protocol.notify import ChannelQueue, NotificationState
 from mimikit.state import ReadOnlyState
+from mimikit.views import life
 
 
 @click.group(cls=PlainGroup)
@@ -39,23 +38,8 @@ def add(cli: CliContext, name: str, url: str | None, url_stdin: bool) -> None:
 @notify.command(name="list")
 @pass_state_and_json
 def list_(state: ReadOnlyState, as_json: bool) -> None:
-    """List the channels, and what waits for each."""
-    saved = state.files.peek(paths.NOTIFICATION_STATE, NotificationState) or NotificationState()
-    lines: list[dict[str, str | int]] = []
-    for name in notifications.names(state.files):
-        waits, kind = (
-            saved.channels.get(name, ChannelQueue()),
-            notifications.kind(state.files, name),
-        )
-        waiting, error = len(waits.waiting), waits.error
-        lines.append({"name": name, "kind": kind, "waiting": waiting, "error": error})
-        if not as_json:
-            about = f"{kind}  {waiting} waiting  {error}".rstrip()
-            terminal.out(f"{terminal.heading(name)} {about}")
-    if as_json:
-        terminal.print_json({"channels": lines})
-    elif not lines:
-        terminal.note("No channel is set up; `mimikit notify add phone ntfy://TOPIC` adds one.")
+    """List the channels, what waits for each, and what was sent lately."""
+    render.show(life.notify(state.files, state.settings), state, as_json=as_json)
 
 
 @notify.command()
@@ -77,7 +61,5 @@ def test(cli: CliContext, name: str | None) -> None:
 @pass_cli
 def remove(cli: CliContext, name: str) -> None:
     """Remove the channel NAME and its URL."""
-    files = cli.open_writable().files
-    notifications.url_of(files, name)  # raises what is wrong
-    files.remove(paths.channel(name))
+    notifications.remove(cli.open_writable().files, name)
     terminal.out(f"Removed {name}.")

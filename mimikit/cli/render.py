@@ -22,7 +22,7 @@ from mimikit.protocol.runtime import BudgetStatus
 from mimikit.state import State
 from mimikit.tasks.usage import day_of
 from mimikit.triggers.explain import Explanation
-from mimikit.views import memory
+from mimikit.views import life, memory
 from mimikit.views.backlog import BacklogView
 from mimikit.views.chains import TaskDetail
 from mimikit.views.diffs import DiffView
@@ -61,6 +61,35 @@ render.register(Explanation, task_lines.explanation)
 @render.register
 def _(view: CommandResult, _context: RenderContext) -> Iterable[str]:
     return [terminal.sentence(view.message)]
+
+
+# ---- self-awake and notifications
+
+
+@render.register
+def _(view: life.SelfAwakeView, context: RenderContext) -> Iterable[str]:
+    yield f"Self-awake is {'on' if view.enabled else 'off'}."
+    if view.enabled and view.why:
+        yield f"Nothing begins now: {view.why['en']}."
+    if view.enabled and view.next:
+        yield f"Next: {view.next}{f', {context.moment(view.next_at)}' if view.next_at else ''}"
+    for run in reversed(view.runs):
+        what = one_line(run.reason or run.branch or "")
+        yield f"{context.moment(run.started_at)}  {run.item}: {run.end or 'in progress'}  {what}"
+    yield from (f"not merged: {branch}" for branch in view.branches)
+
+
+@render.register
+def _(view: life.NotifyView, context: RenderContext) -> Iterable[str]:
+    if not view.channels:
+        yield "No channel is set up; `mimikit notify add phone ntfy://TOPIC` adds one."
+    for channel in view.channels:
+        about = f"{channel.address}  {channel.waiting} waiting  {channel.error}".rstrip()
+        yield f"{terminal.heading(channel.name)} {about}"
+    for sent in view.sent[:10]:
+        again = "  may have arrived twice" if sent.again else ""
+        what = f"{one_line(sent.title)}  {sent.outcome}{again}  {sent.error}"
+        yield f"{context.moment(sent.at)}  {sent.channel}  {what}".rstrip()
 
 
 # ---- memory and backlog

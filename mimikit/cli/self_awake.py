@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import click
 
-from mimikit.cli import client, terminal
+from mimikit.cli import client, render, terminal
 from mimikit.cli.frame import LeafCommand, pass_state_and_json
-from mimikit.protocol import paths
-from mimikit.protocol.runtime import SelfAwakeState
 from mimikit.roles.worktree import Worktrees
 from mimikit.sandbox import programs
 from mimikit.state import ReadOnlyState
+from mimikit.views import life
 
 _ACTIONS = ("status", "on", "off", "run", "merge", "discard")
 
@@ -28,7 +27,10 @@ def self_awake(state: ReadOnlyState, action: str, target: str, as_json: bool) ->
     programs.exclude(state.workspace)
     worktrees = Worktrees(state.path, programs.find("git"))
     if action == "status":
-        _show(state, worktrees.branches(state.workspace), as_json=as_json)
+        branches = worktrees.branches(state.workspace)
+        health, now = client.read_consumer(state).current, state.clock.now()
+        view = life.self_awake(state.files, state.settings, branches, health, now)
+        render.show(view, state, as_json=as_json)
         return
     if action in ("merge", "discard"):
         change = worktrees.merge if action == "merge" else worktrees.discard
@@ -43,17 +45,3 @@ def self_awake(state: ReadOnlyState, action: str, target: str, as_json: bool) ->
         terminal.print_json({"ok": True, "message": message})
     else:
         terminal.out(terminal.sentence(message))
-
-
-def _show(state: ReadOnlyState, branches: list[str], *, as_json: bool) -> None:
-    found = state.files.peek(paths.SELF_AWAKE, SelfAwakeState) or SelfAwakeState()
-    enabled = state.settings.self_awake.enabled
-    if as_json:
-        terminal.print_json({"enabled": enabled, "branches": branches, **found.to_dict()})
-        return
-    lines = [f"Self-awake is {'on' if enabled else 'off'}."]
-    for run in filter(None, [*found.past[-10:], found.run]):
-        what = terminal.one_line(run.reason or run.branch or "")
-        lines.append(f"{run.started_at:%Y-%m-%d %H:%M}  {run.item}: {run.end or 'begun'}  {what}")
-    for line in [*lines, *(f"not merged: {branch}" for branch in branches)]:
-        terminal.out(line)

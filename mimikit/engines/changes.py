@@ -41,6 +41,12 @@ _SKIPPED_NAMES = frozenset({".git", ".hg", ".jj", ".sl", ".pijul", "_darcs", "__
 _GENERATED_MARKERS = frozenset({"CACHEDIR.TAG", "pyvenv.cfg"})
 _ACTIONS: dict[str, FileAction] = {"add": "added", "delete": "deleted"}
 _CONTEXT_LINES = 3
+_GIT_ACTIONS: dict[str, FileAction] = {
+    "new file mode": "added",
+    "deleted file mode": "deleted",
+    "rename from": "renamed",
+}
+_GIT_HEAD = re.compile(rf"^({'|'.join(_GIT_ACTIONS)}|rename to|Binary files) (.*)", re.MULTILINE)
 _NO_NEWLINE = b"\\ No newline at end of file"
 _GIT_DIFF = (
     *("-c", "core.fsmonitor=", "-c", "core.hooksPath=/dev/null", "-c", "diff.external=", "diff"),
@@ -366,6 +372,23 @@ def hunks_of(lines: Iterable[bytes]) -> list[DiffHunk]:
     return found
 
 
+def files_of_diff(text: str) -> list[FileDiff]:
+    """The files of a `git diff --no-prefix`, with hunks within the limits. Pure."""
+    found, left = list[FileDiff](), MAX_CHARACTERS
+    for part in re.split(r"^diff --git ", text, flags=re.MULTILINE)[1:]:
+        names, _, rest = part.removesuffix("\n").partition("\n")
+        facts = dict(_GIT_HEAD.findall(rest.partition("\n@@")[0]))
+        path = facts.get("rename to", names[: len(names) // 2])
+        file = FileDiff(path=path, action="modified", from_path=facts.get("rename from"))
+        file = file.but(
+            action=next((_GIT_ACTIONS[key] for key in _GIT_ACTIONS if key in facts), "modified")
+        )
+        hunks = hunks_of(line.encode() for line in rest.split("\n"))
+        found.append(_shown(file, hunks, "binary" if "Binary files" in facts else None, left))
+        left -= _size(found[-1].hunks)
+    return found
+
+
 def _with_hunks(files: list[FileDiff], differences: Iterable[Difference]) -> list[FileDiff]:
     """Adds the hunks within `MAX_CHARACTERS`; joins both files of a rename."""
     left, removed = MAX_CHARACTERS, set[int]()
@@ -381,13 +404,8 @@ def _with_hunks(files: list[FileDiff], differences: Iterable[Difference]) -> lis
                 old_mode=old.old_mode,
                 shared=file.shared and old.shared,
             )
-        unshown = one.unshown or ("big" if left <= 0 else None)
-        hunks, cut_lines = cut([] if unshown else one.hunks, left)
-        left -= sum(len(line) for hunk in hunks for line in hunk.lines)
-        signs = Counter(line[0] for hunk in one.hunks for line in hunk.lines)
-        files[one.new] = file.but(
-            added=signs["+"], removed=signs["-"], hunks=hunks, cut_lines=cut_lines, unshown=unshown
-        )
+        files[one.new] = _shown(file, one.hunks, one.unshown, left)
+        left -= _size(files[one.new].hunks)
     return [
         file.but(old_mode=None, new_mode=None)
         if file.old_mode == file.new_mode or None in (file.old_mode, file.new_mode)
@@ -395,6 +413,19 @@ def _with_hunks(files: list[FileDiff], differences: Iterable[Difference]) -> lis
         for number, file in enumerate(files)
         if number not in removed
     ]
+
+
+def _shown(file: FileDiff, hunks: list[DiffHunk], unshown: str | None, left: int) -> FileDiff:
+    unshown = unshown or ("big" if left <= 0 else None)
+    shown, cut_lines = cut([] if unshown else hunks, left)
+    signs = Counter(line[0] for hunk in hunks for line in hunk.lines)
+    return file.but(
+        added=signs["+"], removed=signs["-"], hunks=shown, cut_lines=cut_lines, unshown=unshown
+    )
+
+
+def _size(hunks: Iterable[DiffHunk]) -> int:
+    return sum(len(line) for hunk in hunks for line in hunk.lines)
 
 
 def cut(hunks: Iterable[DiffHunk], characters: int) -> tuple[list[DiffHunk], int]:

@@ -82,7 +82,7 @@ def with_endpoint(text: str, name: str, facts: Mapping[str, EndpointFact]) -> st
     return _edited(text, change)
 
 
-def with_values(text: str, section: str, values: Mapping[str, int | None]) -> str:
+def with_values(text: str, section: str, values: Mapping[str, int | str | None]) -> str:
     """Set keys of a section; None removes one. Raises BadSettings, BadInput."""
 
     def change(document: TomlTable) -> None:

@@ -384,7 +384,7 @@ class Command(Record):
         "cancel", "retry", "pause", "resume",
         "trigger_pause", "trigger_resume", "trigger_remove", "trigger_run", "trigger_edit",
         "engine_use", "engine_try", "engine_set", "engine_remove", "budget_set",
-        "self_awake_set", "self_awake_run",
+        "retention_set", "notify_set", "self_awake_set", "self_awake_run",
     ]  # fmt: skip
     target: str = ""
     args: dict[str, Any] = Field(default_factory=dict)

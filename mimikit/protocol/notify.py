@@ -100,6 +100,24 @@ class ChannelQueue(Record):
     retry_at: Instant | None = None
     error: str = ""
 
+    @property
+    def sending(self) -> list[Notice]:
+        """What is being sent, or may have been."""
+        return [one for one in self.waiting if one.id in self.in_flight]
+
+
+class SentNotice(Record):
+    """What became of one message to a channel."""
+
+    at: Instant
+    channel: str
+    title: str
+    outcome: Literal["sent", "failed", "unknown"]
+    """unknown: it may have been sent, and is sent again."""
+    again: bool = False
+    """It may have been sent twice."""
+    error: str = ""
+
 
 class NotificationState(Record):
     """`notifications.json`: how far the events were read, and what waits to be sent."""
@@ -110,6 +128,8 @@ class NotificationState(Record):
     question_id: str | None = None
     """The last question that was seen."""
     channels: dict[str, ChannelQueue] = Field(default_factory=dict[str, ChannelQueue])
+    sent: list[SentNotice] = Field(default_factory=list[SentNotice])
+    """The last ones, the newest last."""
 
     def with_channel(self, name: str, channel: ChannelQueue) -> NotificationState:
         return self.model_copy(update={"channels": {**self.channels, name: channel}})

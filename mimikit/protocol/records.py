@@ -30,6 +30,8 @@ from mimikit.protocol.results import StatusCheckpoint
 from mimikit.protocol.triggers import Trigger
 
 R = TypeVar("R", bound=Record)
+_SECRET = frozenset({"url", "key", "token", "code"})
+"""Fields whose value no error repeats."""
 MAX_RECORD_BYTES = 16 * 2**20
 _MAX_BYTES: dict[type[Record], int] = {
     **dict.fromkeys((InboxItem, Command, Question, Task, Trigger, TurnAttempt), 4 * 2**20),
@@ -84,7 +86,7 @@ def bad_record(error: ValidationError) -> BadRecord:
     """The first error of a validation as a BadRecord."""
     first = error.errors(include_url=False)[0]
     where = ".".join(str(part) for part in first["loc"]) or "(the record)"
-    got = repr(first.get("input"))
+    got = "•••" if where in _SECRET else repr(first.get("input"))
     shown = got if len(got) <= 80 else got[:77] + "…"
     reason = first["msg"].removeprefix("Value error, ")  # pydantic's, before words of our own
     told = f"{reason}, got {shown}"

@@ -7,6 +7,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from mimikit.language.phrases import Words
 from mimikit.protocol.models import EngineStatus, Id, Instant, LiveRun, Record
 
 
@@ -60,6 +61,8 @@ class Improvement(Record):
     end: Literal["committed", "proposed", "nothing", "dropped"] | None = None
     reason: str = ""
     branch: str | None = None
+    asked: bool = False
+    """By the owner, so that it goes on while self-awake is off."""
 
 
 class SelfAwakeState(Record):
@@ -112,4 +115,6 @@ class Health(Record):
     by_engine: dict[str, EngineStatus] = Field(default_factory=dict[str, EngineStatus])
     """By name: engines that were used, and the work waiting for each."""
     budget: BudgetStatus | None = None
+    self_awake: Words = Field(default_factory=dict[str, str])
+    """Why no improvement begins now."""
     degraded: str | None = None

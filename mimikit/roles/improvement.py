@@ -23,7 +23,7 @@ from mimikit.roles.metering import run_metered
 from mimikit.roles.prompts import REVIEW
 from mimikit.roles.run import Attempt, RunContext
 from mimikit.roles.scratch import make_scratch, remove_scratch
-from mimikit.roles.worktree import BRANCHES, WorktreeChange
+from mimikit.roles.worktree import BRANCHES
 from mimikit.sandbox import programs
 from mimikit.sandbox.worker import BoxSpec, WorkerSandbox, python_folders
 from mimikit.tools.session import Effects
@@ -93,17 +93,17 @@ class ImprovementRun:
         context, name = self.context, self.task.improvement or ""
         workspace, worktrees = context.workspace, context.worktrees
         own = [context.state, asset_folder("prompts")]
-        change = worktrees.commit(workspace, name, self.task.title or name, own)
+        stat, diff = worktrees.commit(workspace, name, self.task.title or name, own)
         for line in context.settings.self_awake.checks:
             self._check(line, folder)
-        review = self._review(change, folder)
+        review = self._review(diff, folder)
         if review.status != "done":
             return review
         if not re.match(r"\W*yes\b", review.text, re.IGNORECASE):
             raise BadInput(f"the review did not agree: {review.text.strip()[:1000]}")
         worktrees.publish(workspace, name)
-        shown = "\n".join(change.diff.splitlines()[:_DIFF_LINES])
-        return self._committed(name, outcome.text.strip()[:_SUMMARY_CHARACTERS], change.stat, shown)
+        shown = "\n".join(diff.splitlines()[:_DIFF_LINES])
+        return self._committed(name, outcome.text.strip()[:_SUMMARY_CHARACTERS], stat, shown)
 
     def _committed(self, name: str, *parts: str) -> Outcome:
         branch = BRANCHES + name
@@ -134,10 +134,10 @@ class ImprovementRun:
             said = "\n".join(output)[-_OUTPUT_CHARACTERS:]
             raise BadInput(f"the check {line!r} ended with {code}: {said}")
 
-    def _review(self, change: WorktreeChange, folder: Path) -> Outcome:
+    def _review(self, diff: str, folder: Path) -> Outcome:
         """Ask an engine, which can only read, whether the owner would want the change."""
         task, context = self.task, self.context
-        values = {"task": fence(task.prompt, least=5), "change": fence(change.diff, least=5)}
+        values = {"task": fence(task.prompt, least=5), "change": fence(diff, least=5)}
         prompt = context.prompts.fill(REVIEW, values)
         if len(prompt) > MAX_TEXT:
             raise BadInput("the change is too large for a review")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Sequence
-from datetime import timedelta
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import NamedTuple
 from zoneinfo import ZoneInfo
@@ -15,10 +15,11 @@ from mimikit.engines.base import Attachment, ToolSpec, TurnInput
 from mimikit.errors import BadInput, BadSettings, UnsafeFile
 from mimikit.language.phrases import fence
 from mimikit.language.plain_text import indented
-from mimikit.memory import markdown, tokens
+from mimikit.memory import markdown, notes, tokens
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import FileRef, Message, Role, time_text
+from mimikit.tasks import queue
 from mimikit.tools.world import line_text
 from mimikit.triggers.schedule import time_zone
 
@@ -51,6 +52,8 @@ _MARK_TOKENS = 8
 _EMPTY_LINES = re.compile(r"\n(?:[ \t\r]*\n)+")
 _PLACEHOLDER = re.compile(r"\{\{\s*([a-zA-Z_]*)\s*\}\}")
 _ITEM = re.compile(r"## ([a-z][a-z-]{0,31}) \(every (\d{1,4})([mhd])\)")
+_RETRY_WITHIN, _MAX_SUBJECT = timedelta(days=2), 20_000
+_TRANSIENT = ("timeout", "killed", "rate_limited", "engine_unavailable")
 _UNITS = {"m": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(days=1)}
 
 
@@ -133,6 +136,43 @@ def parsed_check_list(text: str) -> tuple[str, list[CheckListItem]]:
             raise BadSettings(f"expected a heading such as `## lint (every 1d)`, got {head[:80]!r}")
         items.append(CheckListItem(found[1], int(found[2]) * _UNITS[found[3]], body.strip()))
     return intro.strip(), items
+
+
+def next_item(
+    items: Sequence[CheckListItem],
+    taken: Mapping[str, datetime],
+    about: Mapping[str, str],
+    now: datetime,
+    asked: str | None = None,
+) -> CheckListItem | None:
+    """The first that is due, or the one that is asked for; an empty `asked` is any. Pure.
+
+    `taken`: when each was taken last. `about`: see `subjects`.
+    """
+    for item in items:
+        at = taken.get(item.name)
+        is_due = at is None or abs(now - at) >= item.every
+        is_wanted = item.name == asked or (not asked and is_due)
+        if is_wanted and about.get(item.name) != "":
+            return item
+    return None
+
+
+def subjects(files: Files, taken: Mapping[str, datetime], now: datetime) -> dict[str, str]:
+    """What some items of the check list are about; empty: there is nothing of the kind."""
+    since = now - _RETRY_WITHIN
+    since = max(since, taken.get("retry", since))
+    failed = (view for view in queue.recent(files, 20, {"failed"}) if _is_retried(view, since))
+    retry = (f"{view.task.title}\n{view.error}\n\n{view.task.prompt}" for view in failed)
+    backlog = (item.text for item in notes.load_backlog(files).items if not item.done)
+    return {"retry": next(retry, "")[:_MAX_SUBJECT], "backlog": next(backlog, "")}
+
+
+def _is_retried(view: queue.TaskSnapshot, since: datetime) -> bool:
+    task, outcome = view.task, view.outcome
+    if task.improvement or task.internal or task.source_trigger_id or outcome is None:
+        return False
+    return outcome.completed_at > since and outcome.failure_reason in _TRANSIENT
 
 
 # ---- conversation

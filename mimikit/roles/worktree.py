@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -38,12 +37,6 @@ _NO_CONFIG = {
 _REFUSED_MODES = {"120000": "a symbolic link", "160000": "a repository of its own"}
 
 
-@dataclass(frozen=True, slots=True)
-class WorktreeChange:
-    stat: str
-    diff: str
-
-
 class Worktrees:
     """Each method raises BadInput with git's reason, unless it says otherwise."""
 
@@ -67,8 +60,8 @@ class Worktrees:
 
     def commit(
         self, workspace: Path, name: str, title: str, protected: Sequence[Path]
-    ) -> WorktreeChange:
-        """Commit what was changed, in the clone only.
+    ) -> tuple[str, str]:
+        """Commit what was changed, in the clone only; gives git's `--stat` and the diff.
 
         `protected`: paths of the user's repository that must not change.
         """
@@ -95,7 +88,7 @@ class Worktrees:
                 raise BadInput(f"it changed {path}, which is not to be changed")
         made = git("commit-tree", git("write-tree"), "-p", base, "-m", title)
         git("update-ref", f"refs/heads/{BRANCHES}{name}", made)
-        return WorktreeChange(compare("--stat", base), diff)
+        return compare("--stat", base), diff
 
     def publish(self, workspace: Path, name: str) -> None:
         """Bring the branch into the user's repository; its ref comes last, in one step."""
@@ -112,6 +105,12 @@ class Worktrees:
             return self._git(workspace, *words, pattern, timeout_s=_SHORT_S).split()
         except BadInput:
             return []
+
+    def diff(self, workspace: Path, branch: str) -> str:
+        """What merging a branch would change."""
+        tip, words = self._tip_of_own(workspace, branch), ("-c", "core.quotePath=false", "diff")
+        plain = ("--no-color", "--no-prefix", "--no-ext-diff", "--no-textconv", "-M")
+        return self._git(workspace, *words, *plain, f"HEAD...{tip}", timeout_s=_SHORT_S)
 
     def remove(self) -> None:
         """Remove all copies. What cannot be removed is left to the next time. Raises nothing."""

@@ -190,7 +190,8 @@ class CommandApplier:
 
     def _change_settings(self, command: Command, now: datetime) -> _Outcome:
         change = settings_writer.apply(self._files, command)
-        own = {"self_awake": change.settings.self_awake}
+        tables = ("self_awake", "notify", "retention")
+        own = {table: getattr(change.settings, table) for table in tables}
         self._store.settings = self._store.settings.model_copy(update=own)
         self._engines.reload(change.settings)
         self._engines.try_now()

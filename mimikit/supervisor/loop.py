@@ -227,8 +227,9 @@ class HeartbeatWriter:
         queued: Callable[[], dict[str, int]],
         engines: Callable[[], dict[str, EngineStatus]],
         skipped: Callable[[], str | None],
+        self_awake: ImprovementScheduler,
     ) -> None:
-        self._store, self._teller = store, teller
+        self._store, self._teller, self._self_awake = store, teller, self_awake
         self._queued, self._engines, self._skipped = queued, engines, skipped
         self._started_at = store.clock.now()
         self._last: datetime | None = None
@@ -241,7 +242,8 @@ class HeartbeatWriter:
         seats = [(run.id, run.headline) for run in live]
         engines, budget = dict(self._teller.engines.shown), self._teller.budget.status(now)
         tokens = budget.but(used=0)
-        shown = (seats, paused, degraded, waits and waits.reason, engines, tokens)
+        why = self._self_awake.why
+        shown = (seats, paused, degraded, waits and waits.reason, engines, tokens, why)
         changed = shown != self._shown
         if not changed and self._last is not None and abs(now - self._last) < BEAT:
             return
@@ -258,6 +260,7 @@ class HeartbeatWriter:
             paused=paused,
             engines=self._engines() | ({"teller": waits} if waits else {}),
             by_engine=engines,
+            self_awake=why,
             budget=budget,
             degraded=degraded,
         )

@@ -8,24 +8,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, Future
 from datetime import datetime, timedelta
 from itertools import islice
-from typing import NamedTuple, TypeAlias, cast
-from zoneinfo import ZoneInfo
+from typing import TypeAlias, cast
 
 from mimikit import notifications
 from mimikit.conversation import inbox
 from mimikit.language import phrases
-from mimikit.language.phrases import Language, ResultNotice
+from mimikit.language.phrases import Language
 from mimikit.language.plain_text import first_line, plain
 from mimikit.notifications import DeliveryReport
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
 from mimikit.protocol.json import Json
-from mimikit.protocol.models import Question
-from mimikit.protocol.notify import PERSONAL, ChannelQueue, Notice, NoticeKind, NotificationState
+from mimikit.protocol.notify import (
+    PERSONAL,
+    ChannelQueue,
+    Notice,
+    NoticeKind,
+    NotificationState,
+    SentNotice,
+)
 from mimikit.supervisor.code_turns import result_notice
 from mimikit.supervisor.run_end import BREAKS_AT
 from mimikit.supervisor.store import Store
@@ -39,32 +44,24 @@ SPACING = timedelta(seconds=1.5)
 BACK_OFF, LONGEST_BACK_OFF = timedelta(seconds=10), timedelta(minutes=15)
 GIVE_UP_AFTER = timedelta(days=1)
 MAX_LINES, MAX_CHARACTERS, MAX_MERGED = 6, 300, 10
-MOST_AT_ONCE, MOST_WAITING = 100, 2000
+MOST_AT_ONCE, MOST_WAITING, MAX_SENT = 100, 2000, 30
 
 
-class MessageBatch(NamedTuple):
-    """The notices of one message; `again`: it may have been sent before."""
-
-    notices: list[Notice]
-    again: bool = False
-
-
-def next_batch(channel: ChannelQueue, now: datetime, *, is_quiet: bool) -> MessageBatch | None:
-    """The next message of a channel; None: not yet. Pure. Source: spec 6."""
+def next_batch(channel: ChannelQueue, now: datetime, *, is_quiet: bool) -> list[Notice]:
+    """The notices of a channel's next message; none: not yet. Pure. Source: spec 6."""
     retry_at, sent_at = channel.retry_at, channel.sent_at
     if retry_at is not None and now < retry_at <= now + LONGEST_BACK_OFF:
-        return None
+        return []
     if sent_at is not None and sent_at <= now < sent_at + SPACING:
-        return None
-    if batch := [one for one in channel.waiting if one.id in channel.in_flight]:
-        return MessageBatch(batch, again=True)
+        return []
+    if batch := channel.sending:
+        return batch
     waiting = [one for one in channel.waiting if one.kind in PERSONAL or not is_quiet]
     if personal := [one for one in waiting if one.kind in PERSONAL]:
-        return MessageBatch(personal[:1])
+        return personal[:1]
     first = next((one.at for one in waiting if one.kind == "done"), now)
     is_gathering = first <= now < first + MERGE_WINDOW
-    ripe = [one for one in waiting if one.kind != "done" or not is_gathering]
-    return MessageBatch(ripe) if ripe else None
+    return [one for one in waiting if one.kind != "done" or not is_gathering]
 
 
 def after_report(
@@ -88,34 +85,19 @@ def after_report(
     )
 
 
-def message_of(batch: MessageBatch) -> tuple[str, str]:
-    """Title and text of a message. Pure."""
-    first, count = batch.notices[0], len(batch.notices)
+def message_of(notices: Sequence[Notice], *, again: bool = False) -> tuple[str, str]:
+    """Title and text of a message; `again`: it may have been sent before. Pure."""
+    first, count = notices[0], len(notices)
     title, text, language = first.title, first.text, first.language
     if count > 1:
         title = phrases.say("notice_merged", language, count=count)
-        lines = [notice.title for notice in batch.notices[:MAX_MERGED]]
+        lines = [notice.title for notice in notices[:MAX_MERGED]]
         if count > MAX_MERGED:
             lines.append(phrases.say("notice_more", language, count=count - MAX_MERGED))
         text = "\n".join(lines)
-    if batch.again:
+    if again:
         title = phrases.say("notice_again", language, title=title)
     return title, text or title
-
-
-def task_notice(
-    kind: NoticeKind, result: ResultNotice, at: datetime, locale: str, zone: ZoneInfo
-) -> Notice:
-    language, late = phrases.language(result.prompt, locale), result.reminder
-    text = result.error or result.text
-    if late is not None and late.planned_at is not None:
-        text = phrases.reminder(text, late, language, zone)
-    return _notice(kind, result.task_id, at, language, result.title, text)
-
-
-def question_notice(question: Question, at: datetime) -> Notice:
-    text = "\n- ".join([question.question, *question.options])
-    return _notice("question", question.question_id, at, phrases.language(text), "", text)
 
 
 def _notice(
@@ -154,7 +136,7 @@ class Notifier:
         is_quiet = settings.notify.is_quiet(now.astimezone(settings.zone).time())
         for name, channel in self._state.channels.items():
             batch = next_batch(channel, now, is_quiet=is_quiet)
-            if name not in self._sending and batch is not None:
+            if batch and name not in self._sending:
                 self._start(name, batch)
         return has_more
 
@@ -183,7 +165,9 @@ class Notifier:
             notices += [self._read(line, now) for line in ended if "notice" in line]
         if question is not None and question.question_id != state.question_id:
             changes["question_id"] = question.question_id
-            notices.append(question_notice(question, now))
+            text = "\n- ".join([question.question, *question.options])
+            language = phrases.language(text)
+            notices.append(_notice("question", question.question_id, now, language, "", text))
         if notices:
             for name, channel in state.channels.items():
                 waiting = [*channel.waiting, *notices][-MOST_WAITING:]
@@ -198,25 +182,38 @@ class Notifier:
         view = queue.show(self._files, task_id)
         if view is None or view.outcome is None:  # its files are gone
             return _notice(kind, task_id, now, "en", str(line.get("title") or task_id), "")
-        result, locale = result_notice(view.task, view.outcome), view.task.locale or "en"
-        return task_notice(kind, result, now, locale, self._store.settings.zone)
+        result = result_notice(view.task, view.outcome)
+        language, late = phrases.language(result.prompt, view.task.locale or "en"), result.reminder
+        text = result.error or result.text
+        if late is not None and late.planned_at is not None:
+            text = phrases.reminder(text, late, language, self._store.settings.zone)
+        return _notice(kind, task_id, now, language, result.title, text)
 
-    def _start(self, name: str, batch: MessageBatch) -> None:
-        ids = [notice.id for notice in batch.notices]
-        channel = self._state.channels[name].but(in_flight=ids)
-        self._save(self._state.with_channel(name, channel))
-        sent = self._executor.submit(self._send, self._files, name, *message_of(batch))
-        self._sending[name] = batch.again, sent
+    def _start(self, name: str, batch: list[Notice]) -> None:
+        channel = self._state.channels[name]
+        again = bool(channel.sending)
+        ids = [notice.id for notice in batch]
+        self._save(self._state.with_channel(name, channel.but(in_flight=ids)))
+        message = message_of(batch, again=again)
+        self._sending[name] = again, self._executor.submit(self._send, self._files, name, *message)
 
     def _settle(self, name: str, again: bool, report: DeliveryReport, now: datetime) -> None:
         if (before := self._state.channels.get(name)) is None:
             return
         after = after_report(before, report, now, again=again)
-        self._save(self._state.with_channel(name, after))
+        state = self._state.with_channel(name, after)
         facts = {"channel": name, "ids": ", ".join(before.in_flight), "again": again}
+        is_shown = report.outcome == "sent" or not before.failures or not after.waiting
+        if is_shown and before.sending:  # of failures the first one, and that it is given up
+            title, error = message_of(before.sending)[0], after.error
+            sent = SentNotice(
+                at=now, channel=name, title=title, again=again, error=error, outcome=report.outcome
+            )
+            state = state.but(sent=[*state.sent, sent][-MAX_SENT:])
+        self._save(state)
         if report.outcome == "sent":
             self._store.log.write("audit", "notified", **facts)
-        elif not before.failures or not after.waiting:  # the first one, or it is given up
+        elif is_shown:
             self._store.log.write("error", "notify_failed", **facts, error=after.error)
 
     def _save(self, state: NotificationState) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from mimikit import config
-from mimikit.config import Settings
+from mimikit.config import Settings, TokenCapSettings
 from mimikit.engines import setup
 from mimikit.engines.registry import CODE
 from mimikit.errors import BadInput, BadSettings, Refused
@@ -22,7 +22,14 @@ from mimikit.protocol.files import Files
 from mimikit.protocol.models import Command, CommandResult
 from mimikit.tasks import queue
 
-ACTIONS = frozenset({"engine_use", "engine_set", "engine_remove", "budget_set", "self_awake_set"})
+_KEYS = {
+    "budget": frozenset(TokenCapSettings.model_fields),
+    "retention": frozenset({"days"}),
+    "notify": frozenset({"quiet"}),
+    "self_awake": frozenset({"enabled"}),
+}
+"""By table, what the action `TABLE_set` may change: nothing that runs a command."""
+ACTIONS = frozenset({"engine_use", "engine_set", "engine_remove", *(f"{one}_set" for one in _KEYS)})
 
 
 class SettingsChange(NamedTuple):
@@ -72,10 +79,12 @@ def _changed(text: str, command: Command) -> str:
             return setup.with_endpoint(text, setup.checked_name(target), args)
         case "engine_remove":
             return setup.without_endpoint(text, setup.checked_name(target))
-        case "self_awake_set":
-            return setup.with_values(text, "self_awake", args)
-        case _:
-            return setup.with_values(text, "budget", args)
+        case action:
+            table = action.removesuffix("_set")
+            if unknown := args.keys() - _KEYS[table]:
+                known = ", ".join(sorted(_KEYS[table]))
+                raise BadInput(f"{table}: expected some of {known}; got {min(unknown)[:60]!r}")
+            return setup.with_values(text, table, args)
 
 
 def _with_order(text: str, names: list[str], seat: str | None, first: bool) -> str:
@@ -108,6 +117,8 @@ def _message(command: Command, settings: Settings) -> str:
     if command.action == "budget_set":
         caps = [f"{k}: {'no cap' if v is None else f'{v:,}'}" for k, v in command.args.items()]
         return f"{', '.join(caps)} from now on"
+    if command.action in ("retention_set", "notify_set"):
+        return "the settings were changed"
     if seat := command.args.get("seat"):
         return f"{seat}: {', then '.join(command.target.split())} from now on"
     first, *then = ["no model" if name == CODE else name for name in settings.engine_order]

@@ -29,8 +29,10 @@ class DiffView(View):
 def of_task(files: ReadOnlyFiles, task_id: str) -> DiffView | None:
     """None without changes, and for a deleted diff."""
     diff = files.peek(paths.diff(task_id), TaskDiff)
-    if diff is None:
-        return None
+    return of_record(diff) if diff is not None else None
+
+
+def of_record(diff: TaskDiff) -> DiffView:
     unseen = [visible(folder) for folder in diff.unseen]
     return DiffView.of(diff, files=[_visible(file) for file in diff.files], unseen=unseen)
 

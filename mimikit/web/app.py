@@ -25,10 +25,12 @@ from mimikit.errors import (
 )
 from mimikit.memory.workspace_docs import Documents
 from mimikit.protocol.files import ReadOnlyFiles
+from mimikit.roles.worktree import Worktrees
+from mimikit.sandbox import programs
 from mimikit.state import State
 from mimikit.views.memory import MemoryReader
 from mimikit.views.snapshot import StateReader
-from mimikit.web.api import conversation, engines, memory, system, tasks, triggers, uploads
+from mimikit.web.api import conversation, engines, life, memory, system, tasks, triggers, uploads
 from mimikit.web.api.routing import EXTENSION, Site, Trial, current_site, error_answer
 from mimikit.web.assets import Assets, compress, page_routes
 from mimikit.web.feed import Feed
@@ -59,7 +61,7 @@ HEADERS = {
 }
 AREAS = (
     *(system.session, conversation.area, uploads.area, tasks.area, triggers.area, system.feed),
-    *(system.status_area, engines.area, memory.memory, memory.searching, memory.backlog),
+    *(system.status_area, engines.area, life.area, memory.memory, memory.searching, memory.backlog),
 )
 _PLAIN = {
     400: MimikitError("the request is malformed", code="bad_request"),
@@ -94,6 +96,7 @@ def build_web(
     clock, log, web = state.clock, state.log, state.settings.web
     log.secrets.append(token)
     files = ReadOnlyFiles(state.files)
+    programs.exclude(state.workspace)
     reader = StateReader(files, state.settings, clock, render_cached)
     guard = Guard(
         files,
@@ -116,6 +119,8 @@ def build_web(
         ),
         inputs=RateLimit(clock, web.inputs_per_minute),
         trial=trial,
+        workspace=state.workspace,
+        worktrees=Worktrees(state.path, programs.find("git")),
         library=MemoryReader(files, Documents(state.workspace, files.fs.root), reader.render),
         search=_once(search),
         is_local=is_local,

@@ -53,7 +53,7 @@ def test_channels_are_added_listed_tested_and_removed(
     assert key.read_text() == f"{URL}\n"
     assert stat.S_IMODE(key.stat().st_mode) == 0o600
     assert json.loads(outputs[2])["channels"] == [
-        {"name": "phone", "kind": "ntfy", "waiting": 0, "error": ""}
+        {"name": "phone", "address": "ntfy://•••ic", "waiting": 0, "error": "", "retryAt": None}
     ]
     assert "phone: sent" in outputs[3]
     assert child == [(URL, "", ""), (URL, "mimikit", "mimikit can reach you here.")]

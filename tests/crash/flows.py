@@ -16,7 +16,7 @@ from mimikit.memory.archive import ArchiveRules
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import MAX_TEXT, Command, Role, Task, time_text
-from mimikit.roles.worktree import WorktreeChange, Worktrees
+from mimikit.roles.worktree import Worktrees
 from mimikit.tasks import queue
 from tests.crash.driver import Client, Flow
 from tests.crash.oracle import Expected
@@ -212,8 +212,8 @@ class FakeWorktrees(Worktrees):
 
     def commit(
         self, workspace: Path, name: str, title: str, protected: Sequence[Path]
-    ) -> WorktreeChange:
-        return WorktreeChange("1 file changed", "+better")
+    ) -> tuple[str, str]:
+        return "1 file changed", "+better"
 
     def publish(self, workspace: Path, name: str) -> None:
         self._files.write(f"{paths.CACHE}/branch-{name}.json", b"a branch")

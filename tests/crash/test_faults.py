@@ -9,7 +9,7 @@ import pytest
 from tests.crash.driver import Flow
 from tests.crash.faults import LONGEST_WAIT_S, explore
 from tests.crash.flows import FLOWS
-from tests.crash.test_twelve_flows import TWELVE
+from tests.crash.test_twelve_flows import GATE
 
 pytestmark = pytest.mark.timeout(0)
 """CPU-bound: no timeout."""
@@ -37,7 +37,7 @@ def test_a_refusing_disk_loses_nothing_and_all_goes_on_soon_after(
     )
     # Where memory or a far time is waited for, how soon it goes on after a closed folder says
     # nothing: the flows of the gate stand for the others.
-    codes = (*CODES, errno.EACCES) if flow.name in TWELVE else CODES
+    codes = (*CODES, errno.EACCES) if flow.name in GATE else CODES
     report = explore(flow, codes, BURSTS, every=every)
     lines.append(
         f"{flow.name}: {report.runs} runs on a disk that refuses "

@@ -6,7 +6,6 @@ import os
 import shutil
 import subprocess
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -22,9 +21,9 @@ from mimikit.protocol.files import Files
 from mimikit.protocol.ids import new_id
 from mimikit.protocol.models import Command, Task
 from mimikit.protocol.runtime import Improvement, SelfAwakeState
-from mimikit.roles.prompts import CheckListItem, Prompts
+from mimikit.roles.prompts import CheckListItem, Prompts, next_item
 from mimikit.roles.worktree import BRANCHES, Worktrees
-from mimikit.supervisor.self_awake import LONGEST, SelfAwakeFacts, decide
+from mimikit.supervisor.self_awake import LONGEST, why_not_now
 from mimikit.tasks import queue
 from tests.support.memory_disk import MemoryDisk
 from tests.support.product import START, Product, scripted_settings
@@ -381,37 +380,59 @@ ITEMS = [
     CheckListItem("lint", timedelta(days=1), "…"),
     CheckListItem("backlog", timedelta(days=1), "…"),
 ]
-RUN = Improvement(id="lint-1", item="lint", started_at=START, plan="p1")
-DAY, NONE = timedelta(days=1), {"retry": "", "backlog": ""}
-NOTHING = "nothing of the check list is due"
+DAY = timedelta(days=1)
 
 
 @pytest.mark.parametrize(
-    ("state", "facts", "expected"),
+    ("on", "idle_s", "expected"),
     [
-        ({}, {}, "wait it is off"),
-        ({}, {"on": True, "idle_since": START}, "wait something happened a short time ago"),
-        ({}, {"on": True, "idle_since": START + 2 * DAY}, "begin lint"),  # the clock was set back
-        ({}, {"on": True}, "begin lint"),
-        ({}, {"on": True, "subjects": {"retry": "t1"}}, "begin retry"),
-        ({"taken": {"lint": START}}, {"on": True, "subjects": {"retry": ""}}, "begin backlog"),
-        ({"taken": {"lint": START - DAY}}, {"on": True, "subjects": {"retry": ""}}, "begin lint"),
-        ({"taken": {"lint": START}}, {"on": True, "subjects": NONE}, f"wait {NOTHING}"),
-        ({}, {"on": True, "blocked": "the queues are paused"}, "wait the queues are paused"),
-        ({}, {"asked": "", "idle_since": START}, "begin lint"),
-        ({"taken": {"lint": START}}, {"asked": "lint"}, "begin lint"),
-        ({}, {"asked": "lint", "blocked": "no engine"}, "wait no engine"),
-        ({}, {"asked": "other"}, f"wait {NOTHING}"),
-        ({"run": RUN}, {"asked": "lint"}, "wait an improvement is in progress"),
-        ({"run": RUN}, {"user_waits": True}, "cancel an improvement is in progress"),
-        ({"run": RUN.but(started_at=START - 1.1 * LONGEST)}, {}, "end it took too long"),
+        (False, 400, "it is off"),
+        (True, 0, "something happened a short time ago"),
+        (True, -400, None),  # the clock was set back
+        (True, 400, None),
     ],
 )
-def test_what_is_done_now(state: dict[str, Any], facts: dict[str, Any], expected: str) -> None:
-    settings = SelfAwakeSettings(enabled=facts.pop("on", False))
-    known = replace(SelfAwakeFacts(START - timedelta(minutes=6), subjects={"retry": ""}), **facts)
-    step = decide(SelfAwakeState(**state), ITEMS, settings, known, START)
-    assert " ".join(step) == expected
+def test_when_one_may_begin_by_itself(on: bool, idle_s: float, expected: str | None) -> None:
+    idle_since = START - timedelta(seconds=idle_s)
+    why = why_not_now(SelfAwakeSettings(enabled=on), idle_since, START)
+    assert (why and why["en"]) == expected
+
+
+@pytest.mark.parametrize(
+    ("taken", "about", "asked", "expected"),
+    [
+        ({}, {"retry": ""}, None, "lint"),
+        ({}, {"retry": "t1"}, None, "retry"),
+        ({"lint": START}, {"retry": ""}, None, "backlog"),
+        ({"lint": START - DAY}, {"retry": ""}, None, "lint"),
+        ({"lint": START}, {"retry": "", "backlog": ""}, None, None),
+        ({}, {"retry": ""}, "", "lint"),
+        ({"lint": START}, {"retry": ""}, "lint", "lint"),
+        ({}, {}, "other", None),
+    ],
+)
+def test_which_item_is_taken(
+    taken: dict[str, Any], about: dict[str, str], asked: str | None, expected: str | None
+) -> None:
+    item = next_item(ITEMS, taken, about, START, asked)
+    assert (item and item.name) == expected
+
+
+@pytest.mark.parametrize("kind", ["off", "asked", "late"])
+def test_one_in_progress_is_canceled_when_it_is_turned_off_or_takes_too_long(kind: str) -> None:
+    """The one that the owner asked for goes on while it is off."""
+    files = Files(MemoryDisk())
+    files.make_folders()
+    queue.submit(files, Task(id="p1", role="planner", prompt="x", created_at=START, trace_id="t"))
+    started = START - 1.1 * LONGEST if kind == "late" else START
+    run = Improvement(
+        id="lint-1", item="lint", started_at=started, plan="p1", asked=kind == "asked"
+    )
+    files.save(paths.SELF_AWAKE, SelfAwakeState(run=run))
+    scheduler = Product(files, FakeClock(START), ScriptedEngine(improve)).consumer.self_awake
+    assert scheduler.step(START) == (kind == "late")
+    assert [one.target for one in queue.waiting_commands(files)] == ["p1"] * (kind != "asked")
+    assert scheduler.why["zh"] == "正在进行一项改进"
 
 
 def test_a_check_list_is_read_or_refused_at_the_start() -> None:

@@ -23,7 +23,6 @@ from mimikit.roles.run import LiveRuns
 from mimikit.supervisor.notifier import (
     LONGEST_BACK_OFF,
     MAX_MERGED,
-    MessageBatch,
     Notifier,
     after_report,
     message_of,
@@ -103,8 +102,7 @@ def test_what_is_sent_now(
 ) -> None:
     channel = ChannelQueue(waiting=[notice(kind, ago) for kind, ago in waiting], **more)
     batch = next_batch(channel, START, is_quiet=quiet)
-    assert (batch and [one.id for one in batch.notices]) == expected
-    assert batch is None or batch.again == (batch.notices[0].id in channel.in_flight)
+    assert [one.id for one in batch] == (expected or [])
 
 
 def test_a_failing_channel_backs_off_and_is_given_up_after_a_day() -> None:
@@ -132,11 +130,11 @@ def test_what_may_have_arrived_stays_marked_until_it_arrives() -> None:
 
 def test_words_of_a_message() -> None:
     many = [notice("failed", number) for number in range(MAX_MERGED + 2)]
-    title, text = message_of(MessageBatch(many, again=True))
+    title, text = message_of(many, again=True)
     assert title == "12 messages of mimikit (again)"
     assert text.splitlines()[::10] == ["failed 0", "… and 2 more"]
     zh = notice("failed").but(title="失败：备份", text="exit code 3", language="zh")
-    assert message_of(MessageBatch([zh], again=True)) == ("失败：备份（重复）", "exit code 3")
+    assert message_of([zh], again=True) == ("失败：备份（重复）", "exit code 3")
 
 
 @pytest.mark.parametrize(

@@ -61,6 +61,8 @@ def test_comments_and_other_settings_are_kept(files: Files) -> None:
         command("engine_use", "builtin"),
         command("engine_remove", "deep"),
         command("budget_set", daily_tokens=5),
+        command("notify_set", quiet="22:00-08:00"),
+        command("retention_set", days=7),
     ],
     ids=lambda given: given.action,
 )
@@ -80,6 +82,9 @@ def test_a_command_that_is_applied_again_changes_nothing_more(files: Files, give
         (command("engine_use", "nobody"), BadInput, "engine: expected one of"),
         (command("engine_use", "codex", seat="nobody"), BadInput, "expected one of teller"),
         (command("budget_set", daily_tokens=-1), BadInput, "budget.daily_tokens"),
+        (command("retention_set", days=0), BadInput, "retention.days"),
+        (command("notify_set", quiet="at night"), BadInput, "notify.quiet"),
+        (command("self_awake_set", checks=["rm x"]), BadInput, "expected some of enabled"),
         (
             command("engine_set", "d", api_key_env="K", **ENDPOINT).but(remote=True),
             Refused,

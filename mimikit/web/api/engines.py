@@ -12,7 +12,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints, ValidationError
 
-from mimikit import config, permission
+from mimikit import permission
 from mimikit.config import EndpointSettings, Settings
 from mimikit.engines import setup
 from mimikit.engines.setup import EndpointTrial
@@ -28,6 +28,7 @@ from mimikit.web.api.routing import (
     Input,
     Site,
     bad_value,
+    current_settings,
     current_site,
 )
 from mimikit.web.api.tasks import COMMAND_ANSWERS, CommandInput, submit_command
@@ -125,7 +126,7 @@ def listed(_: Input) -> EngineList:
     site = current_site()
     status = site.state.status()
     seats = status.engines if status.consumer == "ok" else {}
-    settings, known = _settings(site), status.by_engine
+    settings, known = current_settings(site), status.by_engine
     orders = setup.orders(settings)
     ordered = {name for order in orders.values() for name in order}
     names = ["codex", "opencode", *settings.engines, "local", "builtin"]
@@ -192,7 +193,7 @@ def keep(body: EndpointInput, name: str) -> Answer:
 def remove(body: CommandInput, name: str) -> Answer:
     """Remove an endpoint and its key."""
     site = current_site()
-    if name not in _settings(site).engines:
+    if name not in current_settings(site).engines:
         raise NotFound(f"there is no endpoint {name}", field="name")
     with bad_value("name"):
         setup.without_endpoint(setup.settings_text(site.files), name)
@@ -200,7 +201,7 @@ def remove(body: CommandInput, name: str) -> Answer:
 
 
 def _facts(site: Site, name: str, body: EndpointInput) -> tuple[setup.Facts, str | None]:
-    known = _settings(site).engines.get(name)
+    known = current_settings(site).engines.get(name)
     key = setup.checked_key(body.key) if body.key else None
     if key and body.key_env:
         message = "expected a key or the name of its variable, got both"
@@ -229,11 +230,6 @@ def _without_value(problem: BadRecord) -> BadInput:
         message = "expected the name of a variable, such as DEEPSEEK_API_KEY"
         return BadInput(message, field="keyEnv", code="bad_variable")
     return problem
-
-
-def _settings(site: Site) -> Settings:
-    """The current settings; those of the start may be outdated."""
-    return config.parsed(setup.settings_text(site.files), Path(paths.CONFIG))
 
 
 def _view(

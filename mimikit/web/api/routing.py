@@ -21,16 +21,20 @@ from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError
 from pydantic.alias_generators import to_camel
 from werkzeug.exceptions import BadRequest
 
+from mimikit import config
 from mimikit.clock import Clock
 from mimikit.config import Settings
+from mimikit.engines import setup
 from mimikit.engines.setup import EndpointTrial, TrialReport
 from mimikit.errors import BadInput, BadRecord, Conflict, ErrorCode, MimikitError
 from mimikit.log import EventLog
+from mimikit.protocol import paths
 from mimikit.protocol.files import ReadOnlyFiles
 from mimikit.protocol.ids import ID_PATTERN, check_id
 from mimikit.protocol.json import Json, parse_object
 from mimikit.protocol.models import Record, to_utc
 from mimikit.protocol.records import bad_record
+from mimikit.roles.worktree import Worktrees
 from mimikit.views.base import View
 from mimikit.views.memory import MemoryReader
 from mimikit.views.snapshot import StateReader
@@ -149,6 +153,8 @@ class Site:
     library: MemoryReader
     search: Callable[[], MemorySearch]
     trial: Trial
+    workspace: Path
+    worktrees: Worktrees
     is_local: bool
     """Whether the page listens at a loopback address."""
 
@@ -167,6 +173,11 @@ class Site:
 
 def current_site() -> Site:
     return cast("Site", current_app.extensions[EXTENSION])
+
+
+def current_settings(site: Site) -> Settings:
+    """The settings as they are now; those of the start may be outdated. Raises BadSettings."""
+    return config.parsed(setup.settings_text(site.files), Path(paths.CONFIG))
 
 
 def answer(view: Shown, status: int = 200) -> Response:

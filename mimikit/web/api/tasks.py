@@ -42,6 +42,7 @@ Action = Literal[
     "cancel", "retry",
     "trigger_pause", "trigger_resume", "trigger_remove", "trigger_run", "trigger_edit",
     "engine_use", "engine_try", "engine_set", "engine_remove", "budget_set",
+    "retention_set", "notify_set", "self_awake_set", "self_awake_run",
 ]  # fmt: skip
 
 
@@ -99,10 +100,10 @@ class CreatedView(View):
 class CommandOutcome(View):
     ok: bool
     message: str
-    result_id: str | None
-    code: str | None
+    result_id: str | None = None
+    code: str | None = None
     """Of the error, as in the answer to a bad request."""
-    params: dict[str, str | int | float] | None
+    params: dict[str, str | int | float] | None = None
 
 
 class CommandWaiting(View):

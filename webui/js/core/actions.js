@@ -4,6 +4,7 @@ import { DetailKeeper } from "../pages/detail.js";
 import { EngineActions } from "../pages/engines.js";
 import { HomeKeeper } from "../pages/home-keeper.js";
 import { JobsKeeper } from "../pages/jobs.js";
+import { LifeActions } from "../pages/life.js";
 import { MemoryActions } from "../pages/memory-keeper.js";
 import { FormActions, TriggerKeeper } from "../pages/trigger-keeper.js";
 import { UsageKeeper } from "../pages/usage.js";
@@ -53,6 +54,7 @@ export class Actions {
     this.memory = new MemoryActions(store, api, this);
     this.files = new FileActions(store, api, this);
     this.engines = new EngineActions(store, api, this);
+    this.life = new LifeActions(store, api, this);
   }
 
   // --- talking

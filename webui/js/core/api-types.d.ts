@@ -61,5 +61,13 @@ interface Api {
   backlog(): Promise<any>;
   usage(by: "day" | "engine" | "role" | "trigger"): Promise<UsageReport>;
   changeBacklog(change: {action: "add" | "done" | "undone" | "remove", item: string}): Promise<any>;
+  selfAwake(): Promise<SelfAwake>;
+  changeSelfAwake(change: {action: "on" | "off" | "run" | "discard", target: string, id: string}): Promise<Outcome>;
+  branchDiff(branch: string): Promise<Diff>;
+  notify(): Promise<Notify>;
+  /** The server sends, or tries the address, before it answers. */
+  changeNotify(change: {action: "add" | "test" | "remove", name: string, url?: string}): Promise<Outcome>;
+  settings(): Promise<{values: Record<string, string | number | null>}>;
+  changeSetting(change: {key: string, value: string | number | null, id: string}): Promise<Outcome>;
   turnMemory(turn: string): Promise<any>;
 }

@@ -113,6 +113,13 @@ export function connect(tab, keys, send = (...given) => fetch(...given)) {
     backlog: () => get("api/backlog"),
     usage: (by) => get("api/usage", { by }),
     changeBacklog: (change) => post("api/backlog", change),
+    selfAwake: () => get("api/self-awake"),
+    changeSelfAwake: (change) => post("api/self-awake", change),
+    branchDiff: (branch) => get("api/self-awake/diff", { branch }),
+    notify: () => get("api/notify"),
+    changeNotify: (change) => call("POST", "api/notify", change, TRIAL_MS),
+    settings: () => get("api/settings"),
+    changeSetting: (change) => post("api/settings", change),
     turnMemory: (turn) => get(`api/turns/${id(turn)}/memory`),
   };
 }

@@ -19,6 +19,7 @@ const PLACES = /** @type {const} */ ([
   ["memory", "memory"],
   ["backlog", "list"],
   ["engines", "settings"],
+  ["life", "settings"],
   ["usage", "list"],
 ]);
 

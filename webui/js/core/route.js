@@ -29,6 +29,7 @@ const VIEWS = {
   noteEdit: { place: "memory", above: "note" },
   backlog: { place: "memory", above: "memory", hash: "#/backlog" },
   engines: { place: "settings", hash: "#/engines" },
+  life: { place: "settings", hash: "#/settings" },
   usage: { place: "settings", above: "tasks", hash: "#/usage" },
 };
 

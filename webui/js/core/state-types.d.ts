@@ -338,6 +338,22 @@ interface EnginesPage {
   seat: string;
 }
 
+interface LifePage {
+  load: "idle" | "loading" | "ready" | "failed";
+  error: string;
+  selfAwake: SelfAwake | null;
+  notify: Notify | null;
+  /** settings by key, as they are */
+  values: Record<string, string | number | null>;
+  /** those that were changed and not saved */
+  typed: Record<string, string>;
+  errors: Record<string, string>;
+  /** the one that is typed */
+  channel: {name: string, url: string, errors: Record<string, string>};
+  /** the branch whose diff is open */
+  shown: {branch: string, diff: Diff | null, error: string, unfolded: Record<string, boolean>} | null;
+}
+
 /** What memory a reply was given. */
 interface TurnHits {
   open: boolean;
@@ -428,6 +444,7 @@ type Route =
   | {view: "triggerNew"}
   | {view: "triggerEdit", id: string}
   | {view: "engines"}
+  | {view: "life"}
   | {view: "usage"}
   | {view: "memory"}
   | {view: "backlog"}
@@ -480,6 +497,7 @@ interface State {
   notes: Record<string, NoteForm>;
   backlog: BacklogPage;
   engines: EnginesPage;
+  life: LifePage;
   usage: UsagePage;
   home: {load: "loading" | "ready" | "failed", data?: Home};
   /** by the id of the turn */

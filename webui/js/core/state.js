@@ -5,6 +5,7 @@
  */
 
 import { noEngines } from "../pages/engines.js";
+import { noLife } from "../pages/life.js";
 import { noMemory } from "../pages/memory-keeper.js";
 import { FILE_ACTIONS } from "./files.js";
 import { afresh, JOB_ACTIONS, known, noJobs, withJob } from "./jobs.js";
@@ -46,6 +47,7 @@ export function initialState() {
     forms: {},
     ...noMemory(),
     engines: noEngines(),
+    life: noLife(),
     usage: { load: "loading" },
     home: { load: "loading" },
     pending: {},
@@ -76,6 +78,7 @@ const ACTIONS = {
     load: "loading",
     turn: null,
     engines: noEngines(), // a key may have been typed
+    life: noLife(),
   }),
   snapshot,
   change: (state, { change }) => CHANGES[change.kind]?.(state, change) ?? state,

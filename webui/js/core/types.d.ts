@@ -59,6 +59,14 @@ interface ChangeList {
   events: (MessageChange | InboxChange | TaskChange | TriggerChange | QuestionChange | StatusChange | TurnChange | DeltaChange)[];
 }
 
+interface Channel {
+  name: string;
+  address: string;
+  waiting: number;
+  error: string;
+  retryAt: string | null;
+}
+
 interface CommandOutcome {
   ok: boolean;
   message: string;
@@ -236,6 +244,17 @@ interface Home {
   timeline: Run[];
   moreRuns: boolean;
   usage: UsageToday;
+}
+
+interface Improvement {
+  id: string;
+  item: string;
+  startedAt: string;
+  plan: string;
+  end: "committed" | "proposed" | "nothing" | "dropped" | null;
+  reason: string;
+  branch: string | null;
+  asked: boolean;
 }
 
 interface InboxChange {
@@ -432,6 +451,13 @@ interface Note {
   cut: boolean;
 }
 
+interface Notify {
+  isInstalled: boolean;
+  quiet: string;
+  channels: Channel[];
+  sent: SentNotice[];
+}
+
 interface OrCondition {
   type: "or";
   params: JoinedParameters;
@@ -539,8 +565,30 @@ interface SearchHit {
   taskId: string | null;
 }
 
+interface SelfAwake {
+  enabled: boolean;
+  why: {en: string, zh: string} | null;
+  next: string | null;
+  nextAt: string | null;
+  runs: Improvement[];
+  branches: string[];
+}
+
+interface SentNotice {
+  at: string;
+  channel: string;
+  title: string;
+  outcome: "sent" | "failed" | "unknown";
+  again: boolean;
+  error: string;
+}
+
 interface Session {
   ok: true;
+}
+
+interface Settings {
+  values: Record<string, number | string | null>;
 }
 
 interface SlotExplanation {

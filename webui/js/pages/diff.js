@@ -15,7 +15,7 @@ const HEADS = ["diff.before", "diff.after", "diff.line"];
 /** @type {Record<string, [string, string]>}  By a line's mark: its class, and its sign as shown. */
 const MARKS = { "+": ["added", "+"], "-": ["removed", "−"], "\\": ["note", " "] };
 
-/** @typedef {TaskPage["unfolded"]} Folds  @typedef {Actions["keepers"]["detail"]} Keeper */
+/** @typedef {TaskPage["unfolded"]} Folds  @typedef {Pick<Actions["keepers"]["detail"], "unfold">} Keeper */
 
 /** @param {TaskPage} detail @param {Actions} act */
 export function diffView({ diff, diffLoad, unfolded }, act) {
@@ -30,7 +30,7 @@ export function diffView({ diff, diffLoad, unfolded }, act) {
 }
 
 /** @param {Diff} diff @param {Folds} unfolded @param {Keeper} keeper */
-function filesView({ files, moreFiles, interrupted, unseen }, unfolded, keeper) {
+export function filesView({ files, moreFiles, interrupted, unseen }, unfolded, keeper) {
   const several = new Set(files.map((file) => file.attempt)).size > 1;
   return html`<section class="diff" aria-labelledby="diff-title">
     <h3 id="diff-title">${tn("diff.files", files.length + moreFiles)}</h3>

@@ -49,6 +49,7 @@ export function settingsMenu(state, act) {
         : nothing
     }
     ${menuLink("#/engines", "settings", t("engines.open"))}
+    ${menuLink("#/settings", "alert", t("life.open"))}
     ${menuLink("#/usage", "list", t("usage.open"))}
     ${button(t("settings.logout"), () => act.logout(), { sign: "leave", look: "menu-item" })}
     <p class="menu-foot">mimikit ${version}</p>

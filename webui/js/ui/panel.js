@@ -7,6 +7,7 @@ import { enginesView } from "../pages/engines-view.js";
 import { panelEdge } from "./panel-edge.js";
 import { homeView } from "../pages/home.js";
 import { places } from "./header.js";
+import { lifeView } from "../pages/life-view.js";
 import { memoryView } from "../pages/memory-view.js";
 import { noteFormView, noteView } from "../pages/note.js";
 import { taskView } from "../pages/task.js";
@@ -74,6 +75,8 @@ function bodyView(state, act) {
       return backlogView(state, act);
     case "engines":
       return enginesView(state, act);
+    case "life":
+      return lifeView(state, act);
     case "usage":
       return usageView(state, act);
     default:
