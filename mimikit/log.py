@@ -9,13 +9,15 @@ import contextlib
 import itertools
 import re
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
+from pydantic import TypeAdapter, ValidationError
+
 from mimikit.clock import Clock
 from mimikit.errors import StorageError
-from mimikit.language.plain_text import plain
+from mimikit.language.plain_text import plain, utf16_length
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files, ReadOnlyFiles
 from mimikit.protocol.ids import new_id
@@ -26,6 +28,7 @@ SEGMENT_BYTES = 4 * 2**20
 _OLD_EVENTS = "events.1.jsonl"
 _ROTATED = re.compile(r"log\.(\d{4}-\d\d-\d\d)(?:\.(\d+))?\.jsonl")
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
+_BLOCKS = TypeAdapter(list[tuple[int, str]])
 
 
 class EventLog:
@@ -156,13 +159,10 @@ def read_changes(files: Files, cursor: str | None) -> FeedChanges:
     return FeedChanges(f"{name}:{size}", [], reset=True)
 
 
-def utf16_length(text: str) -> int:
-    return len(text.encode("utf-16-le", "surrogatepass")) // 2
-
-
-def streamed_reply(files: Files, turn_id: str) -> tuple[str, int]:
-    """What the current attempt of a turn has streamed, and the offset of what comes next."""
+def streamed_reply(files: Files, turn_id: str) -> tuple[str, int, list[tuple[int, str]]]:
+    """What the current attempt of a turn streamed, the offset of what comes next, the blocks."""
     pieces: list[str] = []
+    blocks: list[tuple[int, str]] = []
     end: int | None = None
     for path in (paths.EVENTS, _OLD_EVENTS):
         for _, event in files.lines_back(path, holding=turn_id.encode()):
@@ -172,11 +172,19 @@ def streamed_reply(files: Files, turn_id: str) -> tuple[str, int]:
             text = event.get("text")
             if is_delta and isinstance(text, str):
                 pieces.append(text)
+                blocks += blocks_of(event)
                 if end is None and isinstance(offset, int):
                     end = offset + utf16_length(text)
             if not is_delta or event.get("reset") is True or offset == 0:
-                return "".join(reversed(pieces)), end or 0
-    return "".join(reversed(pieces)), end or 0
+                return "".join(reversed(pieces)), end or 0, blocks[::-1]
+    return "".join(reversed(pieces)), end or 0, blocks[::-1]
+
+
+def blocks_of(event: Mapping[str, object]) -> list[tuple[int, str]]:
+    """The complete blocks of a reply that a delta ends, each with its offset."""
+    with contextlib.suppress(ValidationError):
+        return _BLOCKS.validate_python(event.get("blocks", []))
+    return []
 
 
 def _after(files: Files, path: str, segment: str, offset: int) -> FeedChanges:

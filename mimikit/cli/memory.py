@@ -15,13 +15,13 @@ from mimikit.cli.options import NumberRange, check_length, errors_for, parse_pas
 from mimikit.errors import BadInput, NotFound
 from mimikit.memory import notes
 from mimikit.memory.notes import Action
+from mimikit.memory.workspace_docs import Documents
 from mimikit.protocol.ids import new_id
 from mimikit.protocol.models import MAX_TEXT, RememberedNote
 from mimikit.state import ReadOnlyState
 from mimikit.tools.reader import backlog_item, places_of
 from mimikit.views import memory as views
 from mimikit.views.backlog import backlog_view
-from mimikit.views.documents import Documents
 
 _MAX_QUERY = 1000
 

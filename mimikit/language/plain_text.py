@@ -153,3 +153,8 @@ class LineReader:
             self._parts.clear()
         else:
             self._parts.append(part)
+
+
+def utf16_length(text: str) -> int:
+    """The number of code units, as JavaScript counts them."""
+    return len(text.encode("utf-16-le", "surrogatepass")) // 2

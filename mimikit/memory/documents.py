@@ -6,22 +6,20 @@ Read only. Excludes `secrets/`, settings and logs; links are not followed.
 from __future__ import annotations
 
 import contextlib
-import os
-import stat as stat_bits
 import threading
 import time
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import date
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
 from mimikit.errors import StorageError
-from mimikit.memory import passages
+from mimikit.memory import markdown, passages
 from mimikit.memory.index import Stamp
 from mimikit.memory.passages import FilePart, part_of
+from mimikit.memory.workspace_docs import Documents
 from mimikit.protocol import paths
 from mimikit.protocol.disk import FileStat
 from mimikit.protocol.files import Files
@@ -34,9 +32,6 @@ PART_BYTES = 32 * 2**10
 """Longer transcripts are indexed in parts of this size: a new message changes only the last one."""
 MAX_DAY_BYTES = 256 * 2**20
 """The rest of a day's transcript is not searched."""
-MAX_DOCS_DEPTH = 16
-MAX_DOCS_ENTRIES = 100_000
-MAX_DOCS = 5000
 _ALWAYS_LISTED = 300
 """Folders with at most this many files are listed at each search, which takes a millisecond."""
 _SLOW_S = 0.005
@@ -59,7 +54,7 @@ class DocumentFolders:
     def __init__(self, files: Files, workspace: Path | None, watch: FolderWatch | None) -> None:
         """`watch`: reports changes; without it each search lists large folders too."""
         self._files = files
-        self._workspace = workspace
+        self._workspace = Documents(workspace, files.fs.root) if workspace else None
         watch = watch if watch is not None and watch.by_events else None
         self._near = [_Folder(files, watch, *place) for place in _NEAR]
         self._far = [
@@ -82,7 +77,8 @@ class DocumentFolders:
         parts = [self._long_term, *(folder.stamps() for folder in folders)]
         started = time.monotonic()
         if self._workspace is not None and started >= self._docs_until:
-            docs = dict(_docs(self._workspace, self._files.fs.root))
+            found = self._workspace.listed()
+            docs = {f.path: Stamp(f.size, f.mtime_ns) for f in found if f.size <= MAX_FILE_BYTES}
             if docs != self._docs:
                 self._docs = docs
             is_slow = time.monotonic() - started > _SLOW_S  # a large tree: once a second at most
@@ -102,12 +98,9 @@ class DocumentFolders:
                 return _read_part(self._files, part_of(path))
             if not path.startswith("docs/"):
                 return self._files.read(path)
-            if self._workspace is None:
-                return None
-            how = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
-            with os.fdopen(os.open(self._workspace / path, how), "rb") as file:
-                return file.read() if stat_bits.S_ISREG(os.fstat(file.fileno()).st_mode) else None
-        except (StorageError, OSError):
+            found = self._workspace and self._workspace.read(path, MAX_FILE_BYTES)
+            return found[0] if found else None
+        except StorageError:
             return None
 
 
@@ -195,7 +188,8 @@ class _Transcripts(_Folder):
 
     def _stamped(self, name: str, stat: FileStat | None) -> dict[str, Stamp]:
         known = self._splits.pop(name, None)
-        if not _is_day(name.removesuffix(self._suffix)):
+        stem = name.removesuffix(self._suffix)
+        if f"{markdown.parse_day(stem)}" != stem:
             return {}
         if stat is None or stat.size <= PART_BYTES or _stamp(name, stat._replace(size=0)) is None:
             return super()._stamped(name, stat)
@@ -242,38 +236,3 @@ def _read_part(files: Files, part: FilePart) -> bytes:
         if want == limit:
             return data[: data.rfind(b"\n") + 1]
         want = min(want * 4, limit)
-
-
-def _is_day(stem: str) -> bool:
-    with contextlib.suppress(ValueError):
-        return date.fromisoformat(stem).isoformat() == stem
-    return False
-
-
-def _docs(workspace: Path, state: str) -> Iterator[tuple[str, Stamp]]:
-    def is_state(folder: Path) -> bool:
-        with contextlib.suppress(OSError):
-            return folder.samefile(state)
-        return False
-
-    left, entries = MAX_DOCS, 0
-    top = workspace / "docs"
-    if top.is_symlink() or is_state(top):
-        return
-    for place, below, names in os.walk(top):
-        folder = Path(place)
-        shown = folder.relative_to(workspace).as_posix()
-        entries += len(below) + len(names)
-        if shown.count("/") >= MAX_DOCS_DEPTH or entries > MAX_DOCS_ENTRIES:
-            below.clear()  # os.walk recurses
-        below[:] = sorted(n for n in below if n[0] != "." and not is_state(folder / n))
-        for name in sorted(names):
-            if left <= 0 or not name.endswith(".md") or name.startswith("."):
-                continue
-            left -= 1
-            with contextlib.suppress(OSError):
-                entry = (folder / name).lstat()
-                kind = "file" if stat_bits.S_ISREG(entry.st_mode) else "other"
-                stat = FileStat(kind, entry.st_size, entry.st_mtime_ns, entry.st_ino)
-                if stamp := _stamp(f"{shown}/{name}", stat):
-                    yield f"{shown}/{name}", stamp

@@ -18,7 +18,7 @@ from datetime import date, datetime, tzinfo
 from typing import Literal
 
 from mimikit.memory.terms import stop_words
-from mimikit.protocol.models import Message, time_text, to_utc
+from mimikit.protocol.models import Message, parse_time, time_text
 
 _ID = r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}"
 _INSTANT = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"
@@ -168,9 +168,9 @@ def _note_entry(lines: list[str], start: int, number: int, mark: re.Match[str]) 
             body = [lines[first][2:]] if lines[first][2:] else []
             body += [line.removeprefix("  ") for line in lines[first + 1 : number]]
             text = unescape("\n".join(body))
-            return Entry("note", text, first + 1, first + 1, mark["id"], at=_instant(mark["at"]))
+            return Entry("note", text, first + 1, first + 1, mark["id"], at=parse_time(mark["at"]))
     content = "" if content == "-" else content.removeprefix("- ").strip()
-    at = _instant(mark["at"])
+    at = parse_time(mark["at"])
     return Entry("note", content, number + 1, number + 1, mark["id"], at=at)
 
 
@@ -183,7 +183,7 @@ def _text_entry(head: re.Match[str] | None, lines: list[str], start: int) -> lis
     first = 1 if lines and not lines[0].strip() else 0
     last = len(lines) - (len(lines) > first and not lines[-1].strip())
     text = unescape("\n".join(lines[first:last]))
-    at = _instant(head["at"])
+    at = parse_time(head["at"])
     by_code = head["code"] is not None or head["role"] == "system"
     line = start + first + 1
     return [Entry("message", text, start, line, head["id"], head["role"], at, by_code)]
@@ -221,12 +221,6 @@ def without_note(text: str, note_id: str | None, content: str) -> str:
         if note.id == note_id and (note_id or note.text == content):
             del lines[note.first : note.end]
     return "\n".join(lines)
-
-
-def _instant(written: str | None) -> datetime | None:
-    with contextlib.suppress(ValueError):  # as of 2026-99-99
-        return to_utc(datetime.fromisoformat(written)) if written else None
-    return None
 
 
 # ---- summaries
@@ -312,12 +306,16 @@ _STOP = stop_words("file names")
 _SHORT_ID = re.compile(r"-([0-9a-hjkmnp-tv-z]{26})")
 
 
+def parse_day(text: str | None) -> date | None:
+    """A day such as 2026-01-28; None for anything else."""
+    with contextlib.suppress(ValueError):
+        return date.fromisoformat(text) if text else None
+    return None
+
+
 def date_of(name: str) -> date | None:
     match = _DATED.fullmatch(name)
-    try:
-        return date.fromisoformat(match[1]) if match else None
-    except ValueError:
-        return None
+    return parse_day(match[1]) if match else None
 
 
 def slug(messages: Sequence[Message], taken: Collection[str] = ()) -> str:

@@ -153,10 +153,7 @@ def kind_of(path: str) -> Kind:
 
 def day_of(path: str) -> date | None:
     match = _DAY.search(path)
-    try:
-        return date.fromisoformat(match[1]) if match else None
-    except ValueError:
-        return None
+    return markdown.parse_day(match[1]) if match else None
 
 
 def of_file(path: str, data: bytes, zone: tzinfo) -> list[Passage]:

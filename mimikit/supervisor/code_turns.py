@@ -20,7 +20,7 @@ from mimikit.protocol.models import (
     Role,
     Task,
     TurnRecord,
-    to_utc,
+    parse_time,
 )
 from mimikit.protocol.results import TaskResult
 from mimikit.protocol.triggers import PlanResult
@@ -172,10 +172,7 @@ def _reminder_notice(task: Task, result: TaskResult) -> ReminderNotice | None:
     if task.profile != REMINDER or result.status != "done":
         return None
     planned, missed = result.result.get("plannedAt"), result.result.get("missed")
-    try:
-        planned_at = to_utc(datetime.fromisoformat(planned)) if isinstance(planned, str) else None
-    except ValueError:
-        planned_at = None
+    planned_at = parse_time(planned)
     return ReminderNotice(task.timezone, planned_at, missed if isinstance(missed, int) else 0)
 
 

@@ -26,7 +26,7 @@ from mimikit.language.phrases import (
     named_zone,
     say_both,
 )
-from mimikit.protocol.models import REMINDER, EndStatus, FailureReason, Instant, to_utc
+from mimikit.protocol.models import REMINDER, EndStatus, FailureReason, Instant, parse_time
 from mimikit.protocol.triggers import (
     AndCondition,
     BrokenCondition,
@@ -179,7 +179,7 @@ def explain(
     lines = [
         line
         for line in reversed(here.slots)
-        if line.get("event") in ("slot", "ordered") and _time(line.get("at"))
+        if line.get("event") in ("slot", "ordered") and parse_time(line.get("at"))
     ]
     slots = [row for line in lines for row in _rows(line)][:MAX_SLOTS]
     kind, title = headline(trigger, state, broken, here, slots)
@@ -212,10 +212,10 @@ def headline(
     if broken is not None:
         return "broken", say_both("trigger_never_good", broken=broken)
     if slots and slots[0].state == "missed" and slots[0].reason == _reason("late"):
-        return "gone", say_both("trigger_missed_and_gone", at=_when(_time(slots[0].at), here))
+        return "gone", say_both("trigger_missed_and_gone", at=_when(parse_time(slots[0].at), here))
     ran = next((slot for slot in slots if slot.task_id), None)
     if ran is not None:
-        at = _when(_time(ran.at), here)
+        at = _when(parse_time(ran.at), here)
         return "gone", say_both("trigger_fired_and_gone", at=at, task=ran.task_id)
     if any(line.get("event", "").startswith("trigger_") for line in here.slots):
         return "gone", say_both("trigger_removed")
@@ -259,12 +259,12 @@ def _last_slot(
     if not slots:
         return [say_both("trigger_not_fired")]
     last = slots[0]
-    at, task = _when(_time(last.at), here), last.task_id
+    at, task = _when(parse_time(last.at), here), last.task_id
     if last.reason == _reason("ordered"):
         lines = [say_both("trigger_ran_on_request", at=at, task=task)]
     elif last.state == "ran":
-        planned = _time(last.planned_at)
-        late = (_time(last.at) or here.now) - planned if planned else timedelta()
+        planned = parse_time(last.planned_at)
+        late = (parse_time(last.at) or here.now) - planned if planned else timedelta()
         key = "fired_late" if late >= _LATE else "fired_last"
         lines = [say_both(f"trigger_{key}", at=at, task=task, late=_span(late))]
     else:
@@ -360,13 +360,6 @@ def _rows(line: dict[str, Any]) -> list[SlotExplanation]:
 def _reason(code: str) -> Words:
     key = f"slot_reason_{code}"
     return say_both(key) if key in TABLE["en"] else {"en": code, "zh": code}
-
-
-def _time(text: object) -> datetime | None:
-    try:
-        return to_utc(datetime.fromisoformat(text)) if isinstance(text, str) else None
-    except ValueError:
-        return None
 
 
 def _when(time: datetime | None, here: ExplanationContext) -> str:

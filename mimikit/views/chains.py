@@ -29,7 +29,6 @@ from mimikit.views.tasks import LedgerEvent, ResultView, TaskView
 from mimikit.views.triggers import TriggerView
 from mimikit.views.usage import TokenCounts
 
-MAX_STEPS = 50
 MAX_RUNS = 5
 _TASK_IDS = re.compile(rb'"taskId"\s*:\s*"([^"]{1,128})"')
 
@@ -198,24 +197,23 @@ def around(
     chain = Chain({task.id: task for task in trace})
     defined = _definitions(files)
 
-    def load(id_: str) -> ChainTrigger:
-        return ChainTrigger(id_, world.active(files, id_)[0], registry.state(files, id_))
+    def load(id_: str) -> None:
+        trigger, state = world.active(files, id_)[0], registry.state(files, id_)
+        chain.triggers[id_] = ChainTrigger(id_, trigger, state)
 
-    sources = {task.source_trigger_id for task in chain.tasks.values()} | {trigger_id}
+    own = {task.source_trigger_id for task in chain.tasks.values()} | {trigger_id}
+    in_file = f'"{trace_id}"'.encode()
     for id_, data in defined.items():
-        if id_ in sources:
-            chain.triggers[id_] = load(id_)
-        elif trace_id.encode() in data or derived_id("trace", id_) == trace_id:
-            known = load(id_)
-            if known.trigger is not None and known.trigger.trace_id == trace_id:
-                chain.triggers[id_] = known
+        of_trace = in_file in data or derived_id("trace", id_) == trace_id
+        if of_trace or id_ in own:
+            load(id_)
     ids = {id_.encode() for id_ in (*chain.tasks, *chain.triggers)}
     for id_, data in defined.items():
         if id_ not in chain.triggers and ids.intersection(_TASK_IDS.findall(data)):
-            chain.triggers[id_] = load(id_)
+            load(id_)
     for id_ in [id_ for known in chain.triggers.values() for id_ in known.neighbours()]:
         if id_ in defined:
-            chain.triggers[id_] = load(id_)
+            load(id_)
         elif id_ not in chain.tasks and (task := tasks.find(files, id_, live)):
             chain.tasks[id_] = task
     return chain
@@ -236,31 +234,23 @@ def _definitions(files: ReadOnlyFiles) -> dict[str, bytes]:
 
 
 def steps_of(chain: Chain, centre: str | None = None) -> list[ChainStep]:
-    """The MAX_STEPS steps nearest to `centre`, by default the newest task, in order."""
+    """All steps in order, each below its cause; of a trigger's runs the last ones and `centre`."""
     chain = _limit_runs(chain, centre)
     ids = sorted({**chain.triggers, **chain.tasks}, key=chain.order)
-    if centre not in ids:
-        centre = max(chain.tasks, key=chain.order, default=None)
     links = {id_: _links(chain, id_) for id_ in ids}
-    depths = _depths(links)
-    listed = [*depths]
-    middle = listed.index(centre) if centre in depths else 0
-    start = max(0, min(middle - MAX_STEPS // 2, len(listed) - MAX_STEPS))
-    listed = listed[start : start + MAX_STEPS]
-    least = min((depths[id_] for id_ in listed), default=0)
     return [
         ChainStep(
             id=id_,
             kind="task" if id_ in chain.tasks else "trigger",
             title=chain.title(id_),
             state=chain.tasks[id_].state if id_ in chain.tasks else chain.triggers[id_].status,
-            depth=depths[id_] - least,
+            depth=depth,
             after=[
                 ChainLink(id=cause, title=chain.title(cause), words=_WORDS[key])
                 for cause, key in links[id_].items()
             ],
         )
-        for id_ in listed
+        for id_, depth in _depths(links).items()
     ]
 
 

@@ -14,7 +14,7 @@ from datetime import datetime
 from functools import cached_property
 from typing import Literal, TypeAlias, get_args
 
-from mimikit.protocol.models import EndStatus, QueueName, to_utc
+from mimikit.protocol.models import EndStatus, QueueName, parse_time
 from mimikit.tasks.ledger import Line
 from mimikit.tasks.queue import TaskSnapshot, TaskState
 
@@ -133,9 +133,7 @@ class Job:
 def fold(jobs: dict[str, Job], line: Line) -> None:
     """Take a line of the ledger into the jobs, by id."""
     id_ = str(line.get("id"))
-    try:
-        at = to_utc(datetime.fromisoformat(str(line.get("at"))))
-    except ValueError:
+    if (at := parse_time(line.get("at"))) is None:
         return
     match line.get("event"):
         case "queued" | "ended":

@@ -11,15 +11,14 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
-from mimikit.errors import UnsafeFile
 from mimikit.memory import markdown
 from mimikit.memory.notes import Note, content_hash
+from mimikit.memory.workspace_docs import ROOT as DOCS
+from mimikit.memory.workspace_docs import Documents, is_name
 from mimikit.protocol import paths
 from mimikit.protocol.files import ReadOnlyFiles
 from mimikit.protocol.models import Hit, Instant, to_utc
 from mimikit.views.base import CUT, Render, Title, View
-from mimikit.views.documents import ROOT as DOCS
-from mimikit.views.documents import Documents, is_name
 
 if TYPE_CHECKING:
     from mimikit.memory.search import IndexStatus, MemorySearch
@@ -137,19 +136,13 @@ def parse_path(path: str) -> MemoryPath | None:
     if folder not in (paths.MEMORY_FOLDER, _SUMMARIES) or not is_name(name):
         return None
     month, dated = _MONTH.fullmatch(name), _DATED.fullmatch(name)
-    day = _day(dated[1]) if dated else None
+    day = markdown.parse_day(dated[1]) if dated else None
     if folder == _SUMMARIES:
-        first = _day(f"{month[1]}-01") if month else None
+        first = markdown.parse_day(f"{month[1]}-01") if month else None
         return MemoryPath(path, "month" if first else "day", stem, first or day)
     if dated and day:
         stem = dated[2].replace("-", " ") if dated[2] else dated[1]
     return MemoryPath(path, "raw", stem, day)
-
-
-def _day(text: str) -> date | None:
-    with contextlib.suppress(ValueError):
-        return date.fromisoformat(text)
-    return None
 
 
 class MemoryReader:
@@ -200,11 +193,9 @@ class MemoryReader:
         return self._note(target, note.text, note.hash, size, mtime_ns, is_cut=False)
 
     def size(self, path: str) -> int | None:
-        """The size of a file; None when there is none, UnsafeFile when it is not a plain file."""
-        stat = self._files.stat(path)
-        if stat is not None and stat.kind != "file":
-            raise UnsafeFile(f"expected a plain file, got something else, at {path}")
-        return stat.size if stat else None
+        """The size of a plain file; None when there is none."""
+        stat = self._stat(path)
+        return stat[0] if stat else None
 
     def _names(self, folder: str) -> list[str]:
         stat = self._files.stat(folder)
@@ -348,15 +339,11 @@ def memory_report(
 ) -> MemoryReport:
     from mimikit.memory import tokens
 
-    try:
-        origin = tokens.find_ranks().origin
-    except tokens.NoRanks:
-        origin = None
     kinds = [file.kind for file in files]
     return MemoryReport(
         index=IndexReport.model_validate(status, from_attributes=True),
         files={kind: kinds.count(kind) for kind in _KINDS},
-        tokens=origin,
+        tokens=tokens.origin(),
         took_ms=took_ms,
     )
 

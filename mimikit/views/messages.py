@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Sequence
-from datetime import date, datetime, timedelta
+from datetime import date
 from typing import Literal
 
 from pydantic import Field, ValidationError
@@ -29,8 +29,7 @@ from mimikit.protocol.models import (
 from mimikit.views.base import Render, View
 from mimikit.views.job_views import JobView
 
-_SEARCHED_DAYS = 3
-_REPEAT_WINDOW = timedelta(days=14)
+_SEARCHED_DAYS = 14
 _MAX_WAITING = 500
 RESULTS = paths.result_inbox_id("")
 """The prefix of task results in the inbox, which the page does not show."""
@@ -150,8 +149,7 @@ class ConversationReader:
         return MessagesPage(messages=views, before=history_page.before)
 
     def find(self, message_id: str) -> MessageView | None:
-        names = self._files.names(paths.TRANSCRIPT, suffix=".jsonl")[-_SEARCHED_DAYS:]
-        line = _line_of(self._files, names, message_id)
+        line = sent_message(self._files, message_id)
         with contextlib.suppress(ValidationError):
             return self._view(Message.model_validate(line, strict=False)) if line else None
         return None
@@ -178,18 +176,15 @@ def waiting(files: ReadOnlyFiles) -> list[InboxItemView]:
     answering = _being_answered(files)
     names = [name for name in files.names(paths.INBOX) if not name.startswith(RESULTS)]
     ids = (name.removesuffix(".json") for name in names[:_MAX_WAITING])
-    views = [view for id_ in ids if (view := _waiting_item(files, id_, answering))]
+    views = [view for id_ in ids if (view := waiting_item(files, id_, answering))]
     return sorted(views, key=lambda view: (view.created_at, view.id))
 
 
-def waiting_item(files: ReadOnlyFiles, item_id: str) -> InboxItemView | None:
-    """None when it has left the inbox, and for a task's result."""
-    return _waiting_item(files, item_id, _being_answered(files))
-
-
-def _waiting_item(
-    files: ReadOnlyFiles, item_id: str, answering: frozenset[str]
+def waiting_item(
+    files: ReadOnlyFiles, item_id: str, answering: frozenset[str] | None = None
 ) -> InboxItemView | None:
+    """None when it has left the inbox, and for a task's result."""
+    answering = _being_answered(files) if answering is None else answering
     with contextlib.suppress(BadRecord, UnsafeFile):
         item = inbox.read(files, item_id)
         if item is not None and item.kind != "task_result":
@@ -208,15 +203,9 @@ def open_question(files: Files) -> QuestionView | None:
     return question and QuestionView.of(question)
 
 
-def sent_message(files: ReadOnlyFiles, message_id: str, now: datetime) -> dict[str, Json] | None:
-    """The transcript's line of a message of the last 14 days."""
-    oldest = (now - _REPEAT_WINDOW).date().isoformat()
-    names = files.names(paths.TRANSCRIPT, suffix=".jsonl")
-    return _line_of(files, [name for name in names if name >= oldest], message_id)
-
-
-def _line_of(files: ReadOnlyFiles, names: list[str], message_id: str) -> dict[str, Json] | None:
-    for name in reversed(names):
+def sent_message(files: ReadOnlyFiles, message_id: str) -> dict[str, Json] | None:
+    """The transcript's line of a message of the last 14 days that have any."""
+    for name in files.names(paths.TRANSCRIPT, suffix=".jsonl")[: -_SEARCHED_DAYS - 1 : -1]:
         path = f"{paths.TRANSCRIPT}/{name}"
         for _, line in files.lines_back(path, holding=message_id.encode()):
             if line.get("id") == message_id:

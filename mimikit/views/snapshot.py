@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterable
 from datetime import date
-from typing import Literal, TypeAlias, cast
+from typing import Literal, cast
 
 from pydantic import Field
 
 from mimikit import __version__
 from mimikit.clock import Clock
 from mimikit.config import Settings
-from mimikit.log import read_changes, streamed_reply, utf16_length
+from mimikit.language.plain_text import utf16_length
+from mimikit.log import blocks_of, read_changes, streamed_reply
 from mimikit.protocol.files import ReadOnlyFiles
 from mimikit.protocol.ids import is_id
 from mimikit.protocol.models import Instant
@@ -127,9 +128,6 @@ class DeltaChange(View):
     """Those that it completes."""
 
 
-CompletedBlocks: TypeAlias = Callable[[str, str, int], list[DraftBlock]]
-"""The blocks that a part of a turn's reply completes, given its text and offset."""
-
 Change = (
     MessageChange
     | InboxChange
@@ -152,12 +150,7 @@ class ChangeList(View):
 
 class StateReader:
     def __init__(
-        self,
-        files: ReadOnlyFiles,
-        settings: Settings,
-        clock: Clock,
-        render: Render,
-        completed_blocks: CompletedBlocks,
+        self, files: ReadOnlyFiles, settings: Settings, clock: Clock, render: Render
     ) -> None:
         self.files = files
         self.render = render
@@ -165,7 +158,6 @@ class StateReader:
         self.jobs = JobReader(files, render)
         self._settings = settings
         self._clock = clock
-        self._completed_blocks = completed_blocks
         self.usage = UsageReader(files, settings)
         self._home = HomeReader(files)
 
@@ -207,9 +199,9 @@ class StateReader:
         seen = {message.id for message in page.messages}
         current, draft = self.status(consumer), None
         if turn_id := current.teller.turn_id:
-            text, end = streamed_reply(self.files, turn_id)
-            blocks = self._completed_blocks(turn_id, text, end - utf16_length(text))
-            draft = DraftView(turn_id=turn_id, text=text, blocks=blocks, end=end)
+            text, end, blocks = streamed_reply(self.files, turn_id)
+            rendered = self._rendered(blocks)
+            draft = DraftView(turn_id=turn_id, text=text, blocks=rendered, end=end)
         return SnapshotView(
             cursor=cursor,
             version=__version__,
@@ -262,9 +254,15 @@ class StateReader:
             case {"kind": "delta", "turnId": str(id_), "text": str(text)}:
                 offset, is_reset = event.get("offset"), event.get("reset") is True
                 known = offset if isinstance(offset, int) else None
-                blocks = [] if known is None else self._completed_blocks(id_, text, known)
+                blocks = self._rendered(blocks_of(event))
                 return DeltaChange(
                     turn_id=id_, text=text, offset=known, reset=is_reset, blocks=blocks
                 )
             case _:
                 return None
+
+    def _rendered(self, blocks: Iterable[tuple[int, str]]) -> list[DraftBlock]:
+        return [
+            DraftBlock(start=start, end=start + utf16_length(text), html=self.render(text))
+            for start, text in blocks
+        ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from datetime import datetime
 from itertools import islice
 from typing import Any
@@ -13,7 +12,7 @@ from pydantic.alias_generators import to_camel
 from mimikit.language.plain_text import first_line, plain
 from mimikit.protocol import paths
 from mimikit.protocol.files import ReadOnlyFiles
-from mimikit.protocol.models import Instant, LiveRun, QueueName, Task, Usage, to_utc
+from mimikit.protocol.models import Instant, LiveRun, QueueName, Task, Usage, parse_time
 from mimikit.protocol.records import whole_lines
 from mimikit.protocol.results import ResultType, TaskResult
 from mimikit.tasks import ledger, queue
@@ -261,11 +260,8 @@ def output(files: ReadOnlyFiles, run_id: str, offset: int) -> tuple[list[OutputE
 
 
 def _first_output_at(files: ReadOnlyFiles, task_id: str) -> datetime | None:
-    for _, line in files.lines(paths.run_output(task_id), limit=4096):
-        with contextlib.suppress(ValueError):
-            return to_utc(datetime.fromisoformat(str(line.get("at"))))
-        break
-    return None
+    first = next(files.lines(paths.run_output(task_id), limit=4096), None)
+    return parse_time(first[1].get("at")) if first else None
 
 
 def _ms(start: datetime | None, end: datetime | None) -> int | None:

@@ -209,15 +209,8 @@ class UsageReader:
 
 
 def _key(by: UsageBy, one: UsageSum) -> str:
-    match by:
-        case "engine":
-            return one.engine
-        case "model":
-            return one.model
-        case "role":
-            return one.profile or one.role
-        case _:
-            return one.trigger_id or ""
+    keys = {"engine": one.engine, "model": one.model, "role": one.profile or one.role}
+    return keys.get(by, one.trigger_id or "")
 
 
 def _tokens(counts: TokenCounts) -> int:

@@ -23,17 +23,16 @@ from mimikit.errors import (
     Refused,
     StorageError,
 )
+from mimikit.memory.workspace_docs import Documents
 from mimikit.protocol.files import ReadOnlyFiles
 from mimikit.roles.worktree import Worktrees
 from mimikit.sandbox import programs
 from mimikit.state import State
-from mimikit.views.documents import Documents
 from mimikit.views.memory import MemoryReader
 from mimikit.views.snapshot import StateReader
 from mimikit.web.api import conversation, engines, life, memory, system, tasks, triggers, uploads
 from mimikit.web.api.routing import EXTENSION, Site, Trial, current_site, error_answer
 from mimikit.web.assets import Assets, compress, page_routes
-from mimikit.web.drafts import DraftBlocks
 from mimikit.web.feed import Feed
 from mimikit.web.guard import Guard, RateLimit, RequestDenied, allowed_hosts
 from mimikit.web.markdown import render_cached
@@ -98,8 +97,7 @@ def build_web(
     log.secrets.append(token)
     files = ReadOnlyFiles(state.files)
     programs.exclude(state.workspace)
-    completed_blocks = DraftBlocks(files).completed_by
-    reader = StateReader(files, state.settings, clock, render_cached, completed_blocks)
+    reader = StateReader(files, state.settings, clock, render_cached)
     guard = Guard(
         files,
         CurrentToken(files, token),

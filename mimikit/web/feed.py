@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from mimikit.clock import Clock
 from mimikit.errors import MimikitError, StorageError
-from mimikit.log import read_changes
+from mimikit.log import blocks_of, read_changes
 from mimikit.protocol import paths
 from mimikit.protocol.disk import FileStat
 from mimikit.protocol.files import ReadOnlyFiles
@@ -188,7 +188,8 @@ def _merged(events: list[Event]) -> list[Event]:
                 merged[-1] = event
             else:
                 text = f"{before.get('text', '')}{event.get('text', '')}"
-                merged[-1] = {**before, "text": text}
+                blocks = [*blocks_of(before), *blocks_of(event)]
+                merged[-1] = {**before, "text": text, "blocks": blocks}
         else:
             merged.append(event)
     return merged

@@ -100,14 +100,6 @@ def render(text: str) -> str:
     )
 
 
-def block_tokens(text: str) -> list[Token]:
-    """The first token of each top-level block; none for a text that is slow to parse."""
-    parser, tokens = _parser(), list["Token"]()
-    if not _is_slow(text):
-        parser.block.parse(text, parser, {}, tokens)
-    return [token for token in tokens if token.level == 0 and token.map]
-
-
 def _is_slow(text: str) -> bool:
     costly = text.count("[") + text.count("://") + text.lower().count("mailto:")
     if costly > _MANY_COSTLY or text.count("|") > _MANY_CELLS:

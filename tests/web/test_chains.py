@@ -135,9 +135,9 @@ def task(id_: str, upstream: list[str] | None = None) -> TaskView:
     )  # fmt: skip
 
 
-def listed(*tasks: TaskView, centre: str | None = None) -> list[tuple[str, int]]:
+def listed(*tasks: TaskView) -> list[tuple[str, int]]:
     chain = chains.Chain({one.id: one for one in tasks})
-    return [(step.id, step.depth) for step in chains.steps_of(chain, centre)]
+    return [(step.id, step.depth) for step in chains.steps_of(chain)]
 
 
 def test_a_step_is_listed_after_all_that_lead_to_it() -> None:
@@ -149,12 +149,6 @@ def test_a_step_is_listed_after_all_that_lead_to_it() -> None:
         task("e"),
     )
     assert found == [("a", 0), ("b", 1), ("c", 1), ("d", 2), ("e", 0)]
-
-
-def test_of_a_long_chain_the_nearest_steps_are_listed() -> None:
-    row = [task(f"t{n:03}", upstream=[f"t{n - 1:03}"] if n else []) for n in range(120)]
-    found = listed(*row, centre="t060")
-    assert found == [(f"t{n + 35:03}", n) for n in range(chains.MAX_STEPS)]
 
 
 def test_a_cycle_in_files_written_by_hand_is_listed() -> None:

@@ -13,6 +13,7 @@ from werkzeug.test import EnvironBuilder, run_wsgi_app
 from mimikit import log
 from mimikit.conversation import inbox
 from mimikit.conversation.history import HistoryStore
+from mimikit.language.plain_text import utf16_length
 from mimikit.protocol import paths
 from mimikit.protocol.models import InboxItem, Message, Question, Task
 from mimikit.tasks import queue
@@ -178,7 +179,7 @@ def test_a_page_that_comes_in_mid_stream_gets_each_word_once(
         web.feed.publish("delta", turnId="turn-1", text=word, offset=end)
         web.feed.publish("delta", turnId="turn-2", text="another's", offset=0)
         sent.append((word, end, False))
-        end += log.utf16_length(word)
+        end += utf16_length(word)
         web.clock.advance(1)
         draft = web.get("/api/snapshot")["draft"]
         whole = "".join(text for text, _, _ in sent)

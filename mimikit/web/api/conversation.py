@@ -151,7 +151,7 @@ def _is_repeated(site: Site, item: InboxItem) -> bool:
     with contextlib.suppress(BadRecord, UnsafeFile):  # a broken file still has the id
         if waiting := inbox.read(site.files, item.id):
             known = waiting.text, waiting.quote or "", [ref.id for ref in waiting.files]
-        elif line := sent_message(site.files, item.id, item.created_at):
+        elif line := sent_message(site.files, item.id):
             ids = [table_of(ref).get("id") for ref in tables_of(line.get("files"))]
             known = line.get("text"), line.get("quote") or "", ids
         else:

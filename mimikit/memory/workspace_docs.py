@@ -12,8 +12,8 @@ from stat import S_ISREG
 from mimikit.errors import StorageError
 
 ROOT = "docs"
-MAX_FILES = 2_000
-MAX_ENTRIES = 20_000
+MAX_FILES = 5_000
+MAX_ENTRIES = 100_000
 MAX_DEPTH = 16
 _MISSING = (
     *(errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ELOOP),
