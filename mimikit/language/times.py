@@ -464,5 +464,4 @@ def when_words(when: When, zone: ZoneInfo, language: Language = "en") -> str:
         case RepeatTime(seconds, limits):
             return limited_words(interval_words(seconds, language), limits, zone, language)
         case CronTime(expression, limits):
-            words_ = cron_words(expression, language, zone.key)
-            return limited_words(words_, limits, zone, language)
+            return limited_words(cron_words(expression, language, zone.key), limits, zone, language)

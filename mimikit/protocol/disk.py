@@ -66,12 +66,14 @@ class FileSystem(Protocol):
         self, path: str, *, offset: int = 0, limit: int | None = None, max_bytes: int | None = None
     ) -> bytes:
         """Read a plain file; UnsafeFile for a fifo, a device, or more than `max_bytes`."""
+        ...
 
     def write_new(self, path: str, data: bytes, *, sync: bool) -> None:
         """Create a new file, 0600; with `sync`, fsync it."""
 
     def append_line(self, path: str, line: bytes, *, sync: bool) -> int:
         """Append `line` in one write, after ending a torn last line; returns its offset."""
+        ...
 
     def rename(self, source: str, target: str) -> None:
         """Atomic; replaces what is at `target`."""
@@ -92,9 +94,11 @@ class FileSystem(Protocol):
 
     def is_in_place(self) -> bool:
         """Whether the opened root folder has not been moved, removed or replaced."""
+        ...
 
     def is_full(self) -> bool:
         """Whether no room or no inode is left."""
+        ...
 
 
 _LEAST_ROOM = 2**14
