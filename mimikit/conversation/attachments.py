@@ -55,8 +55,7 @@ def keep(files: Files, data: bytes, name: str, settings: FileSettings) -> FileRe
     if used + len(data) > settings.max_mb * 2**20 and not files.exists(path):
         message = f"file: the {settings.max_mb} MB of {paths.FILES}/ (`files.max_mb`) are used up"
         message += "; delete there what you no longer need"
-        params = {"max": settings.max_mb}
-        raise BadInput(message, field="file", code="files_full", params=params)
+        raise BadInput(message, field="file", code="files_full", params={"max": settings.max_mb})
     files.save(paths.user_file_record(id_), ref)
     files.create(path, data)
     return ref

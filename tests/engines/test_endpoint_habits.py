@@ -403,11 +403,14 @@ SHOWN: dict[str, list[Body]] = {
 }
 
 
-def looking(here: EndpointGround, llm: FakeLLM, api: str = "chat", **facts: Any) -> Any:
+def looking(
+    here: EndpointGround, llm: FakeLLM, api: str = "chat", engine: Any = None, **facts: Any
+) -> Any:
     """The content of the user's message in the last request of a run with a picture."""
     request = here.ask(tools=(REPLY,))
     given = replace(request.input, attachments=(Attachment(PNG, picture=URL),))
-    assert here.engine(llm, api=api, **facts).run(replace(request, input=given)).status == "done"
+    engine = engine or here.engine(llm, api=api, **facts)
+    assert engine.run(replace(request, input=given)).status == "done"
     body = llm.requests[-1]
     return (body["messages"][1:] if api == "chat" else body["input"])[0]["content"]
 
@@ -429,9 +432,10 @@ def test_pictures_are_shown_to_a_model_that_takes_them(
         return {"status": status, "body": {"error": {"message": message}}} if is_seen else HELLO
 
     with FakeLLM([step]) as llm:
-        assert looking(here, llm) == f"go\n\n{UNSEEN_PICTURES}"
+        engine = here.engine(llm, api="chat")
+        assert looking(here, llm, engine=engine) == f"go\n\n{UNSEEN_PICTURES}"
         before = len(llm.requests)
-        assert "say that you cannot see them" in looking(here, llm)
+        assert "say that you cannot see them" in looking(here, llm, engine=engine)
         assert len(llm.requests) == before + 1
     with FakeLLM([HELLO]) as llm:
         assert "cannot see" in looking(here, llm, model="other", vision=False)
