@@ -39,7 +39,7 @@ SECTIONS = {
         "triggers": ("triggers", "List triggers; pause, resume, run, edit or remove them."),
         "memory": ("memory", "Search what is remembered, show it, add a note."),
         "backlog": ("memory", "The list of things to do: see it, add, tick, remove."),
-        "self-awake": ("self_awake", "Improvements while nothing else is to do, on own branches."),
+        "self-awake": ("life", "Improvements while nothing else is to do, on own branches."),
         "pause": ("tasks", "Pause the queues: what runs goes on, nothing new starts."),
         "resume": ("tasks", "Resume the queues."),
     },
@@ -51,7 +51,7 @@ SECTIONS = {
         "prompt": ("status", "The prompt of a turn or a task."),
         "engine": ("engines", "Set up engines and the order they are used in."),
         "local": ("local", "A small model on this machine, without an account."),
-        "notify": ("notify", "Channels that reach you outside the page: phone, mail, chat."),
+        "notify": ("life", "Channels that reach you outside the page: phone, mail, chat."),
         "token": ("up", "The token for scripts, or a login link for the page."),
     },
 }

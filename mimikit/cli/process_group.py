@@ -69,7 +69,7 @@ class ProcessGroup:
 
     def start(self) -> None:
         for number in _SIGNALS:
-            signal.signal(number, lambda *_signal: self._events.put(ProcessEvent("stop")))
+            signal.signal(number, lambda _n, _frame: self._events.put(ProcessEvent("stop")))
         for child in self._children.values():
             self._launch(child)
 

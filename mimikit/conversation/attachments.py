@@ -1,6 +1,6 @@
 """Files that the user sends: `files/{id}`, equal ones once, each with a record of its name.
 
-An empty file `{id}.sent` says that a message names it; others are removed after a day.
+They stay until the user deletes them; `files.max_mb` bounds them.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import contextlib
 import hashlib
 import re
 from collections.abc import Sequence
-from datetime import datetime, timedelta
 
 from mimikit.config import FileSettings
 from mimikit.errors import BadInput, UnsafeFile
@@ -25,7 +24,6 @@ MAX_PICTURE_BYTES = 5_000_000
 _MAX_TEXT_BYTES = 500_000
 """Read of a text; a prompt has room for less."""
 _MAX_NAME_BYTES = 180
-_UNSENT_AFTER = timedelta(days=1)
 _PICTURES = {
     "png": re.compile(rb"\x89PNG\r\n\x1a\n"),
     "jpeg": re.compile(rb"\xff\xd8\xff"),
@@ -37,7 +35,7 @@ _PICTURES = {
 def keep(files: Files, data: bytes, name: str, settings: FileSettings) -> FileRef:
     """Store a file; it is on disk when this returns.
 
-    Crash: a part without the rest is no file, and is removed after a day.
+    Crash: a record without its file is no file.
 
     Raises:
         BadInput: it is empty or too large, or there is no room for more.
@@ -82,16 +80,14 @@ def find(files: Files, file_id: str) -> FileRef | None:
 
 
 def named(files: Files, ids: Sequence[str]) -> list[FileRef]:
-    """The files that a message names; from now on they stay.
+    """The files that a message names.
 
     Raises:
         BadInput: they are too many, or one is not there.
     """
     refs: list[FileRef] = []
     for id_ in dict.fromkeys(ids):
-        if find(files, id_) is not None:
-            files.create(paths.user_file(id_) + paths.SENT, b"")
-        ref = find(files, id_)  # it may have been removed meanwhile
+        ref = find(files, id_)
         if ref is None or len(refs) == MAX_FILES:
             wanted = f"at most {MAX_FILES} ids of files that were sent before"
             message = f"files: expected {wanted}, got {id_[:60]!r}"
@@ -128,20 +124,3 @@ def data_url(files: Files, ref: FileRef) -> str:
     is_shown = ref.kind == "image" and ref.bytes <= MAX_PICTURE_BYTES
     data = content(files, ref) if is_shown else None
     return f"data:{media_type(ref.id)};base64,{base64.b64encode(data).decode()}" if data else ""
-
-
-# ---- retention
-
-
-def remove_unsent(files: Files, now: datetime) -> list[str]:
-    """Remove the files that no message names and that were sent a day ago; gives their paths."""
-    limit_ns = (now - _UNSENT_AFTER).timestamp() * 1e9
-    stats = files.stats(paths.FILES, suffix="")
-    ids = {name: name.removesuffix(paths.SENT).removesuffix(".json") for name in stats}
-    fresh = {ids[name] for name, stat in stats.items() if stat.mtime_ns >= limit_ns}
-    return [
-        paths.user_file(name)
-        for name in sorted(ids, reverse=True)  # the record before the file
-        if ids[name] not in fresh and not files.exists(paths.user_file(ids[name]) + paths.SENT)
-        if files.remove(paths.user_file(name))
-    ]

@@ -39,8 +39,6 @@ HUEY = "huey"
 SECRETS = "secrets"
 TOKEN = "secrets/token"  # noqa: S105 - a path, not a token
 FILES = "files"
-SENT = ".sent"
-"""Suffix of the empty file beside a file that a message names."""
 NOTIFICATION_STATE = "notifications.json"
 CACHE = "cache"
 SIDE = "side"

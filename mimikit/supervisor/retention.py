@@ -10,7 +10,6 @@ import threading
 from datetime import datetime, timedelta
 
 from mimikit.clock import may_delete
-from mimikit.conversation.attachments import remove_unsent
 from mimikit.log import rotated_logs
 from mimikit.protocol import paths
 from mimikit.supervisor.store import Store
@@ -45,8 +44,6 @@ class Retention:
             last = self._store.runtime.last_retention_at
             if last is None or abs(now - last) >= EVERY:
                 self._todo = self._expired(now)
-                for path in remove_unsent(self._store.files, now):
-                    self._store.log.write("audit", "expired", path=path)
                 self._store.save_runtime(last_retention_at=now)
         batch, self._todo = self._todo[:BATCH], self._todo[BATCH:]
         for path in batch:

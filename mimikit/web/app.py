@@ -30,7 +30,7 @@ from mimikit.sandbox import programs
 from mimikit.state import State
 from mimikit.views.memory import MemoryReader
 from mimikit.views.snapshot import StateReader
-from mimikit.web.api import conversation, engines, life, memory, system, tasks, triggers, uploads
+from mimikit.web.api import conversation, engines, life, memory, system, tasks, triggers
 from mimikit.web.api.routing import EXTENSION, Site, Trial, current_site, error_answer
 from mimikit.web.assets import Assets, compress, page_routes
 from mimikit.web.feed import Feed
@@ -60,8 +60,9 @@ HEADERS = {
     "X-Frame-Options": "DENY",
 }
 AREAS = (
-    *(system.session, conversation.area, uploads.area, tasks.area, triggers.area, system.feed),
-    *(system.status_area, engines.area, life.area, memory.memory, memory.searching, memory.backlog),
+    *(system.session, conversation.area, conversation.files_area, tasks.area, triggers.area),
+    *(system.feed, system.status_area, engines.area, life.area),
+    *(memory.memory, memory.searching, memory.backlog),
 )
 _PLAIN = {
     400: MimikitError("the request is malformed", code="bad_request"),

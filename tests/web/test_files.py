@@ -110,7 +110,7 @@ def test_a_message_names_only_what_is_there(web, files: object) -> None:
     assert inbox.read(web.files, "msg-1") is None
 
 
-def test_a_crash_leaves_a_whole_file_or_what_retention_removes() -> None:
+def test_a_crash_leaves_a_whole_file_or_none() -> None:
     settings, id_ = FileSettings(), f"{hashlib.sha256(b'hello').hexdigest()[:32]}.txt"
     for step in itertools.count():
         disk = MemoryDisk()
@@ -123,18 +123,5 @@ def test_a_crash_leaves_a_whole_file_or_what_retention_removes() -> None:
             is_there = attachments.find(files, id_) is not None
             assert is_there or disk.dead
             assert not is_there or files.read(paths.user_file(id_)) == b"hello"
-            attachments.remove_unsent(files, LATER)
-            assert not files.names(paths.FILES, suffix="")
         if not disk.dead:
             return
-
-
-def test_what_no_message_names_goes_after_a_day(web) -> None:
-    named, fresh = sent(web), sent(web, b"fresh")
-    web.ask("POST", "/api/input", {"id": "msg-1", "files": [named["id"]]})
-    assert sent(web, name="b.txt")["id"] == named["id"]  # the same file is one
-    assert attachments.named(web.files, [named["id"]])[0].name == "b.txt"
-    assert attachments.remove_unsent(web.files, START) == []
-    gone = attachments.remove_unsent(web.files, LATER)
-    assert sorted(gone) == [f"files/{fresh['id']}", f"files/{fresh['id']}.json"]
-    assert attachments.find(web.files, named["id"])

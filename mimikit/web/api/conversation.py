@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import threading
 from typing import Annotated
+from urllib.parse import quote
 
+from flask import Response, request
 from pydantic import Field, StringConstraints
 
 from mimikit.conversation import attachments, inbox
@@ -14,7 +16,7 @@ from mimikit.errors import BadRecord, Conflict, NotFound, UnsafeFile
 from mimikit.language.phrases import named_zone
 from mimikit.protocol.ids import new_id
 from mimikit.protocol.json import table_of, tables_of
-from mimikit.protocol.models import MAX_TEXT, InboxItem
+from mimikit.protocol.models import MAX_TEXT, FileRef, InboxItem
 from mimikit.protocol.records import check_text
 from mimikit.views.base import View
 from mimikit.views.messages import MessagesPage, sent_message, turn_prompt
@@ -22,6 +24,7 @@ from mimikit.views.snapshot import SnapshotView
 from mimikit.web.api.routing import ClientId, EndpointRegistry, Input, Site, current_site, id_taken
 
 area = EndpointRegistry("conversation")
+files_area = EndpointRegistry("files")
 
 MESSAGE_ID_PATTERN = r"^msg-[A-Za-z0-9._-]{1,124}$"
 MessageId = Annotated[str, StringConstraints(pattern=MESSAGE_ID_PATTERN)]
@@ -165,3 +168,35 @@ def _is_repeated(site: Site, item: InboxItem) -> bool:
 
 def _closed(message: str) -> Conflict:
     return Conflict(message, field="questionId", code="question_closed")
+
+
+# ---- files
+
+
+class FileQuery(Input):
+    name: Annotated[str, StringConstraints(max_length=1000)] = ""
+
+
+@files_area.route("POST", "/api/files", FileRef, query=FileQuery)
+def upload(query: FileQuery) -> FileRef:
+    """Store a file (the body, whole) for a message; it is on disk before the answer."""
+    site = current_site()
+    site.take_input()
+    request.max_content_length = attachments.MAX_FILE_BYTES
+    data = request.get_data(cache=False)
+    return attachments.keep(site.files, data, query.name, site.settings.files)
+
+
+@files_area.route("GET", "/api/files/<file_id>", {200: None}, query=Input)
+def download(_: Input, file_id: str) -> Response:
+    """A file as it was sent, to be saved."""
+    files = current_site().files
+    ref = attachments.find(files, file_id)
+    data = attachments.content(files, ref) if ref else None
+    if ref is None or data is None:
+        raise NotFound(f"there is no file {file_id[:60]}", field="id")
+    response = Response(data, content_type=attachments.media_type(file_id))
+    name = quote(ref.name, safe="")
+    response.headers["Content-Disposition"] = f"attachment; filename*=UTF-8''{name}"
+    response.headers["Content-Security-Policy"] = "default-src 'none'; sandbox"
+    return response
