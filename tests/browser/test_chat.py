@@ -73,7 +73,7 @@ def test_files_are_dropped_pasted_removed_and_sent(chat: Chat) -> None:
     page.reload()  # they stay beside the draft
     expect(chips).to_have_count(2)
     chat.field.press("Enter")
-    sent = chat.message("a.md").last
+    sent = page.locator("#timeline .is-user", has_text="a.md").last
     expect(sent.get_by_role("img", name="dot.png")).to_have_attribute(
         "src", f"data:image/png;base64,{PNG}"
     )
@@ -91,7 +91,7 @@ def test_what_is_no_markup_stays_text_whoever_wrote_it(chat: Chat) -> None:
     expect(chat.page.locator(".is-user", has_text="onerror").locator(".plain")).to_contain_text(
         hostile
     )
-    assert chat.page.locator("#timeline :is(img, script, b)").count() == 0
+    assert chat.page.locator("#timeline :is(.prose, .plain) :is(img, script, b)").count() == 0
 
 
 @pytest.mark.parametrize("own_sanitiser", [True, False], ids=["browser", "policy"])
