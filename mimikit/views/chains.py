@@ -38,7 +38,6 @@ _WORDS: dict[str, Words] = {
     "runs": {"en": "starts", "zh": "启动"},
     "planned": {"en": "planned", "zh": "计划"},
     "then": {"en": "then", "zh": "然后"},
-    "result": {"en": "its result", "zh": "其结果"},
     "retry": {"en": "tried again", "zh": "重试"},
 }
 
@@ -88,25 +87,9 @@ class TraceView(View):
 
 @dataclass(frozen=True, slots=True)
 class ChainTrigger:
-    id: str
     trigger: Trigger | None
     """None while its file is broken."""
     state: TriggerState
-
-    @property
-    def waits_for(self) -> dict[str, str]:
-        """The ids that its condition names → the event it waits for."""
-        condition = self.trigger and self.trigger.condition
-        leaves = [leaf for _, leaf in conditions.walk(condition)] if condition else []
-        return {
-            leaf.params.task_id: leaf.type
-            for leaf in leaves
-            if isinstance(leaf, (TaskDone, TaskFailed))
-        }
-
-    def neighbours(self) -> list[str]:
-        parent = self.trigger and self.trigger.parent_task_id
-        return [id_ for id_ in (self.state.last_task_id, parent, *self.waits_for) if id_]
 
     @property
     def status(self) -> str:
@@ -145,7 +128,7 @@ def task_detail(
         result=tasks.result_of(known, render),
         events=tasks.events_of(files, known.task),
         trace=trace,
-        chain=steps_of(around(files, trace_id, trace, live), known.task.id),
+        chain=steps_of(around(files, trace_id, trace), known.task.id),
         usage=usage,
     )
 
@@ -176,7 +159,7 @@ def trigger_detail(
     return TriggerDetail(
         trigger=triggers.find(files, trigger_id, situation),
         explanation=explanation,
-        chain=steps_of(around(files, trace_id, trace, live, trigger_id), centre),
+        chain=steps_of(around(files, trace_id, trace, trigger_id), centre),
     )
 
 
@@ -187,35 +170,28 @@ def around(
     files: ReadOnlyFiles,
     trace_id: str,
     trace: Iterable[TaskView],
-    live: dict[str, LiveRun],
     trigger_id: str | None = None,
 ) -> Chain:
-    """The tasks of a trace, its triggers, the triggers that wait for these, and their causes.
+    """The tasks of a trace, its triggers, and the triggers that wait for these.
 
-    `live`: live runs by id. `trigger_id`: a trigger to include, whatever its trace.
+    `trigger_id`: a trigger to include, whatever its trace.
     """
     chain = Chain({task.id: task for task in trace})
     defined = _definitions(files)
 
     def load(id_: str) -> None:
         trigger, state = world.active(files, id_)[0], registry.state(files, id_)
-        chain.triggers[id_] = ChainTrigger(id_, trigger, state)
+        chain.triggers[id_] = ChainTrigger(trigger, state)
 
     own = {task.source_trigger_id for task in chain.tasks.values()} | {trigger_id}
     in_file = f'"{trace_id}"'.encode()
     for id_, data in defined.items():
-        of_trace = in_file in data or derived_id("trace", id_) == trace_id
-        if of_trace or id_ in own:
+        if in_file in data or derived_id("trace", id_) == trace_id or id_ in own:
             load(id_)
     ids = {id_.encode() for id_ in (*chain.tasks, *chain.triggers)}
     for id_, data in defined.items():
         if id_ not in chain.triggers and ids.intersection(_TASK_IDS.findall(data)):
             load(id_)
-    for id_ in [id_ for known in chain.triggers.values() for id_ in known.neighbours()]:
-        if id_ in defined:
-            load(id_)
-        elif id_ not in chain.tasks and (task := tasks.find(files, id_, live)):
-            chain.tasks[id_] = task
     return chain
 
 
@@ -283,39 +259,26 @@ def _depths(links: Mapping[str, Mapping[str, str]]) -> dict[str, int]:
 
 
 def _links(chain: Chain, id_: str) -> dict[str, str]:
-    known = chain.triggers.get(id_)
-    if known is None:
-        links = _links_of_task(chain, chain.tasks[id_])
-        return {cause: key for cause, key in links.items() if cause != id_}
-    links = {
-        step: event
-        for subject, event in known.waits_for.items()
-        for step in _steps_for(chain, subject)
-    }
-    parent = known.trigger and known.trigger.parent_task_id
-    return {parent: "planned"} if parent in chain.tasks and not links else links
-
-
-def _links_of_task(chain: Chain, task: TaskView) -> dict[str, str]:
+    """What leads to a step, each with the key of its words."""
+    if known := chain.triggers.get(id_):
+        condition = known.trigger and known.trigger.condition
+        leaves = [leaf for _, leaf in conditions.walk(condition)] if condition else []
+        waits = {
+            it.params.task_id: it.type for it in leaves if isinstance(it, TaskDone | TaskFailed)
+        }
+        links = {it: key for it, key in waits.items() if it in chain.tasks or it in chain.triggers}
+        parent = known.trigger and known.trigger.parent_task_id
+        return {parent: "planned"} if parent in chain.tasks and not links else links
+    task = chain.tasks[id_]
     if task.retry_of in chain.tasks:
         return {task.retry_of: "retry"}
-    parents = [id_ for id_ in task.upstream or [task.parent_task_id] if id_ in chain.tasks]
-    source = chain.triggers.get(task.source_trigger_id or "")
-    if source is not None:
-        awaited = {step for subject in source.waits_for for step in _steps_for(chain, subject)}
-        results = [id_ for id_ in task.upstream if id_ in parents and id_ not in awaited]
-        return {source.id: "runs"} | dict.fromkeys(results, "result")
-    links: dict[str, str] = {}
-    for parent in (chain.tasks[id_] for id_ in parents):
-        if task.source_trigger_id:  # its trigger fired once and was removed
-            links[parent.id] = "task_failed" if parent.state == "failed" else "task_done"
-        else:
-            links[parent.id] = "planned" if parent.seat == "planner" else "then"
-    return links
-
-
-def _steps_for(chain: Chain, subject: str) -> list[str]:
-    """The steps of an id that a condition names; of a removed trigger, its runs."""
-    if subject in chain.triggers or subject in chain.tasks:
-        return [subject]
-    return [task.id for task in chain.tasks.values() if task.source_trigger_id == subject]
+    if task.source_trigger_id in chain.triggers:
+        return {task.source_trigger_id: "runs"}
+    causes: dict[str, str] = {}
+    for parent in task.upstream or [task.parent_task_id]:
+        if (cause := chain.tasks.get(parent or "")) and cause is not task:
+            after = "task_failed" if cause.state == "failed" else "task_done"
+            planned = "planned" if cause.seat == "planner" else "then"
+            # With a trigger: it fired once and was removed.
+            causes[cause.id] = after if task.source_trigger_id else planned
+    return causes

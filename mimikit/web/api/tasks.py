@@ -231,7 +231,7 @@ def show_trace(_: Input, trace_id: str) -> TraceView:
     site = current_site()
     consumer = site.state.consumer()
     traced = tasks.in_trace(site.files, trace_id, consumer.live)
-    chain = chains.around(site.files, trace_id, traced, consumer.live)
+    chain = chains.around(site.files, trace_id, traced)
     if not chain.tasks and not chain.triggers:
         raise NotFound(f"there is no trace {trace_id}", field="id")
     around = site.state.situation(consumer)
