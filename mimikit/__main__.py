@@ -48,7 +48,6 @@ SECTIONS = {
         "doctor": ("doctor", "Check everything and say how to fix it."),
         "usage": ("status", "Token usage, costs and caps."),
         "logs": ("status", "What happened, newest last."),
-        "prompt": ("status", "The prompt of a turn or a task."),
         "engine": ("engines", "Set up engines and the order they are used in."),
         "local": ("local", "A small model on this machine, without an account."),
         "notify": ("life", "Channels that reach you outside the page: phone, mail, chat."),

@@ -10,7 +10,7 @@ from typing import Any, BinaryIO, NamedTuple, Self, TypeAlias
 
 from mimikit.cli import render, terminal
 from mimikit.config import system_zone
-from mimikit.conversation import attachments, history, inbox, turn_prompts
+from mimikit.conversation import attachments, history, inbox
 from mimikit.errors import AlreadyRunning, BadInput, MimikitError, NotFound
 from mimikit.log import read_changes
 from mimikit.protocol import paths
@@ -41,19 +41,6 @@ class RequestFailed(MimikitError):
 
 def find_task(files: Files, suffix: str) -> str:
     return _by_suffix(suffix, _task_ids(files), "task")
-
-
-def find_prompt(files: Files, suffix: str | None) -> str:
-    """The newest stored prompt whose id ends with `suffix`, or the newest of all."""
-    ids = turn_prompts.newest(files)
-    match = next((id_ for id_ in ids if id_.endswith(check_id(suffix) if suffix else "")), None)
-    if match is None:
-        got = f"got {suffix!r}" if suffix else "there is none yet"
-        raise NotFound(
-            f"expected the id of a turn or task, or its end, {got}; "
-            "prompts of the last 200 runs of a model are kept"
-        )
-    return match
 
 
 def find_trigger(files: Files, suffix: str, *, removed: bool = False) -> str:

@@ -12,11 +12,9 @@ from pydantic import BaseModel
 
 from mimikit import __version__
 from mimikit.cli import task_lines, terminal
-from mimikit.cli.terminal import RenderContext, bold, dim, facts, one_line, plural, short_id
+from mimikit.cli.terminal import RenderContext, bold, dim, one_line, plural, short_id
 from mimikit.clock import SystemClock
-from mimikit.conversation.turn_prompts import TurnPrompt
 from mimikit.language import phrases
-from mimikit.language.plain_text import plain
 from mimikit.protocol.models import CommandResult, Question
 from mimikit.protocol.runtime import BudgetStatus
 from mimikit.state import State
@@ -370,21 +368,3 @@ def without_answer(question: Question, now: datetime) -> str:
     default = question.default
     what = f'"{one_line(default)}" is taken' if default else "it lapses"
     return f"{terminal.ago(question.expires_at, now)} {what}"
-
-
-@render.register
-def _(view: TurnPrompt, context: RenderContext) -> Iterable[str]:
-    used, asked = view.usage, view.requests
-    tokens = f"{used.input_tokens:,} in ({used.cached_input_tokens:,} cached)"
-    times = "" if asked is None else f" · {plural(asked, 'request')}"
-    yield bold(view.id)
-    yield from facts([
-        ("role", f"{view.role}, attempt {view.attempt}: {view.status}"),
-        ("engine", f"{view.engine} {view.model or ''}".strip()),
-        ("when", context.moment(view.at)),
-        ("usage", f"{tokens} · {used.output_tokens:,} out{times}"),
-        *(("called", f"{one.name} {one.arguments} → {one.reply}") for one in view.calls),
-        *(("memory", hit.source) for hit in view.hits),
-    ])  # fmt: skip
-    for head, text in (("Instructions", view.instructions), ("Prompt", view.prompt)):
-        yield from ("", bold(head), *plain(text).splitlines())

@@ -18,7 +18,7 @@ import click
 
 from mimikit import config
 from mimikit.cli import process_group, terminal
-from mimikit.cli.frame import CliContext, PlainGroup, pass_cli, pass_cli_and_json
+from mimikit.cli.frame import CliContext, PlainGroup, pass_cli
 from mimikit.cli.options import PORT
 from mimikit.errors import BadInput, MimikitError, StorageError
 from mimikit.protocol.disk import RealDisk
@@ -27,7 +27,6 @@ from mimikit.protocol.files import Files
 ROLES = ("consumer", "web")
 _SYSTEMCTL = ("systemctl", "--user")
 _TIMEOUT_S = 30.0
-_SHOWN = ("ActiveState", "SubState", "UnitFileState", "MainPID", "NRestarts")
 _NOT_TEXT = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
 
 
@@ -94,25 +93,6 @@ def remove(cli: CliContext) -> None:
     _run_checked([*_SYSTEMCTL, "daemon-reload"])
     for name in names:
         terminal.out(f"Removed {_folder() / name}")
-
-
-@service.command()
-@pass_cli_and_json
-def status(cli: CliContext, as_json: bool) -> None:
-    """Show whether both units are installed, and their state."""
-    names = _installed(cli)
-    if names:
-        _check_systemd()
-    services = {name: _properties(name) for name in names}
-    if as_json:
-        terminal.print_json({"folder": str(_folder()), "services": services})
-        return
-    if not services:
-        terminal.out("No service of this state folder; `mimikit service install` makes one.")
-    for name, facts in services.items():
-        active = " ".join(filter(None, (facts.get("ActiveState"), facts.get("SubState"))))
-        more = [f"{key} {facts[key]}" for key in _SHOWN[2:] if facts.get(key)]
-        terminal.out(f"{name}  {active or 'unknown'}  {terminal.dim(', '.join(more))}".rstrip())
 
 
 # ---- the unit files
@@ -209,12 +189,6 @@ def _check_systemd() -> None:
             "XDG_RUNTIME_DIR=/run/user/$(id -u). In a container keep `mimikit up` running instead; "
             "`--dry-run` prints the units"
         )
-
-
-def _properties(name: str) -> dict[str, str]:
-    ended = _run([*_SYSTEMCTL, "show", name, f"--property={','.join(_SHOWN)}"])
-    pairs = (line.partition("=") for line in ended.stdout.splitlines())
-    return {key: value for key, _, value in pairs if key in _SHOWN}
 
 
 def _run_checked(command: Sequence[str]) -> None:

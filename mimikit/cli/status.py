@@ -1,4 +1,4 @@
-"""`mimikit status`, `usage`, `logs` and `prompt`."""
+"""`mimikit status`, `usage` and `logs`."""
 
 from __future__ import annotations
 
@@ -11,14 +11,13 @@ import click
 from mimikit.cli import client, render, terminal
 from mimikit.cli.frame import CliContext, LeafCommand, pass_cli_and_json, pass_state_and_json
 from mimikit.cli.options import NumberRange, parse_past
-from mimikit.errors import BadInput, NotFound
+from mimikit.errors import BadInput
 from mimikit.log import log_tails
 from mimikit.protocol import paths
 from mimikit.protocol.files import ReadOnlyFiles
 from mimikit.protocol.records import whole_lines
 from mimikit.state import ReadOnlyState
 from mimikit.tasks.usage import day_of
-from mimikit.views.messages import turn_prompt
 from mimikit.views.status import overview
 from mimikit.views.usage import UsageBy, UsageReader
 
@@ -40,17 +39,6 @@ _TAIL_BYTES = 4 * 2**20
 _PART_BYTES = 2**20
 _LOG_KEYS = ("timestamp", "type", "event")
 _COLOURS = {"error": "red", "audit": "yellow"}
-
-
-@click.command(cls=LeafCommand)
-@click.argument("turn", metavar="[TURN or TASK]", required=False)
-@pass_state_and_json
-def prompt(state: ReadOnlyState, turn: str | None, as_json: bool) -> None:
-    """Print the prompt of a turn or a task's run, of the last one without an id."""
-    view = turn_prompt(state.files, client.find_prompt(state.files, turn))
-    if view is None:
-        raise NotFound(f"the prompt of {turn} cannot be read")
-    render.show(view, state, as_json=as_json)
 
 
 @click.command(cls=LeafCommand)

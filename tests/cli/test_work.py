@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from mimikit.conversation.turn_prompts import ToolUse, TurnPrompt
 from mimikit.protocol import paths
 from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.files import Files
@@ -45,28 +44,6 @@ def test_a_queued_task_is_on_disk_as_it_was_asked_for(cli: Cli, tmp_path: Path) 
     assert (task.max_attempts, task.title) == (3, "T")
     assert (task.origin, task.notify, task.trace_id) == ("cli", "message", task.id)
     assert "mimikit is not running; `mimikit up` starts it" in result.stderr
-
-
-def test_the_prompt_of_a_turn_is_printed_the_last_one_by_default(cli: Cli, tmp_path: Path) -> None:
-    cli("init")
-    assert "there is none yet" in cli("prompt").stderr
-    now = datetime(2026, 12, 1, 9, tzinfo=UTC)
-    for name in ("turn-one", "turn-two"):
-        made = TurnPrompt(
-            id=name, role="teller", engine="mine", status="done", at=now, requests=1,
-            instructions="You talk.", prompt=f"## Input\n\x1b[31m{name}?",
-            calls=[ToolUse(name="reply", ok=True, arguments='{"text": "x"}', reply="sent")],
-        )  # fmt: skip
-        path = tmp_path / ".mimikit" / paths.turn_prompt(name)
-        path.parent.mkdir(exist_ok=True)
-        path.write_bytes(made.to_json())
-    assert data(cli, "prompt")["id"] == "turn-two"
-    printed = cli("prompt", "turn-one").stdout
-    assert printed.endswith("Instructions\nYou talk.\n\nPrompt\n## Input\nturn-one?\n")
-    assert 'reply {"text": "x"} → sent' in printed
-    assert "1 request" in printed
-    refused = cli("prompt", "three")
-    assert (refused.exit_code, "got 'three'" in refused.stderr) == (2, True)
 
 
 def test_show_has_a_summary_of_changes_and_the_diff_on_request(cli: Cli, tmp_path: Path) -> None:
