@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import http.client
 import itertools
 import json
 import os
@@ -50,10 +48,9 @@ from mimikit.views.status import read_consumer
 
 _BROKEN_MB, _LOW_MB = 50, 500
 _MAX_SHOWN = 10
-_TIMEOUT_S = 2.0
-
 
 Level: TypeAlias = Literal["ok", "note", "warning", "broken"]
+Fix: TypeAlias = Callable[[], object]
 
 
 class SettingView(View):
@@ -164,15 +161,15 @@ def disk(state: State) -> Iterator[Finding]:
 
 
 def folders(state: State) -> Iterator[Finding]:
-    every = [state.path, *(state.path / name for name in paths.FOLDERS)]
-    if files := [path for path in every if path.exists() and not path.is_dir()]:
-        yield broken("folders", f"expected a folder, got a file at {files[0]}", "move it away")
-    elif missing := [name for name in paths.FOLDERS if not (state.path / name).is_dir()]:
+    every = {name: state.path / name for name in ("", *paths.FOLDERS)}
+    full = os.R_OK | os.W_OK | os.X_OK
+    there = [path for path in every.values() if path.exists()]
+    if bad := [path for path in there if not (path.is_dir() and os.access(path, full))]:
+        got = f"expected a folder that can be written to at {bad[0]}"
+        yield broken("folders", got, "move it away, or give yourself the right to write there")
+    elif missing := [name for name, path in every.items() if not path.is_dir()]:
         got = f"expected all folders, got none at {', '.join(missing[:_MAX_SHOWN])}"
         yield broken("folders", got, "make them", state.files.make_folders)
-    elif denied := [path for path in every if not os.access(path, os.R_OK | os.W_OK | os.X_OK)]:
-        got = f"expected folders that can be written to, got {', '.join(map(str, denied))}"
-        yield broken("folders", got, "give yourself the right to write there")
 
 
 def corrupt(state: State) -> Iterator[Finding]:
@@ -207,34 +204,21 @@ def consumer(state: State) -> Iterator[Finding]:
 
 
 def page(state: State) -> Iterator[Finding]:
-    own = processes.pages(state)
-    web = own[-1] if own else state.settings.web
-    at = (local_host(web.host), web.port)
-    address = f"{at[0]}:{at[1]}"
-    connection = http.client.HTTPConnection(*at, timeout=_TIMEOUT_S)
-    failures = (OSError, ValueError, http.client.HTTPException)
-    with contextlib.suppress(*failures), contextlib.closing(connection):
-        connection.request("GET", "/healthz")
-        if "consumer" in json.loads(connection.getresponse().read(10_000)):
-            if own:
-                yield ok("port", f"the page answers at {address}")
-                return
-            got = f"expected {address} to be free, got the page of another workspace"
-            yield warning("port", got, "set another web.port, or start with `up --port 0`")
-            return
+    if own := processes.pages(state):
+        yield ok("port", f"the page answers at {local_host(own[-1].host)}:{own[-1].port}")
+        return
+    at = (local_host(state.settings.web.host), state.settings.web.port)
     try:
         socket.create_server(at, family=socket.AF_INET6 if ":" in at[0] else socket.AF_INET).close()
-        yield ok("port", f"{address} is free")
+        yield ok("port", f"{at[0]}:{at[1]} is free")
     except OSError as error:
-        mend = "end the program that has it, or set another web.port"
-        yield warning("port", f"expected {address} to be free, got {error}", mend)
+        mend = "end the program that has it, set another web.port, or start with `up --port 0`"
+        yield warning("port", f"expected {at[0]}:{at[1]} to be free, got {error}", mend)
 
 
 def prompts(state: State) -> Iterator[Finding]:
-    skipped = Prompts(state.files).skipped
-    yield ok("prompts", "all templates are there and can be filled")
     mend = "put a text file there, or remove it; then restart"
-    yield from (warning("prompts", reason, mend) for reason in skipped)
+    yield from (warning("prompts", reason, mend) for reason in Prompts(state.files).skipped)
 
 
 def engines(state: State) -> Iterator[Finding]:
