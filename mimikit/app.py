@@ -183,7 +183,6 @@ class ConsumerCore:
         )
 
     def run_task(self, queue: QueueName, task: Task) -> None:
-        """Run a claimed task, then wake the supervisor."""
         try:
             is_over = dispatch(self.context, queue, task)
         except BaseException as error:

@@ -315,16 +315,10 @@ def _by_git(pairs: Sequence[Pair], git: str) -> list[Difference]:
 
 
 def _by_difflib(pairs: Sequence[Pair]) -> list[Difference]:
-    """As git does, but finds only renames without a change."""
-    added = {new: number for number, (old, new) in enumerate(pairs) if old is None and new}
-    renames = {
-        number: added.pop(old)
-        for number, (old, new) in enumerate(pairs)
-        if new is None and old in added
-    }
-    found = [Difference(old, new) for old, new in renames.items()]
+    """As git does, but finds no renames."""
+    found: list[Difference] = []
     for number, (old, new) in enumerate(pairs):
-        if old == new or number in renames or number in renames.values():
+        if old == new:
             continue
         if any(b"\0" in (side or b"")[:8000] for side in (old, new)):  # git's own rule for binary
             found.append(Difference(number, number, unshown="binary"))
@@ -335,26 +329,14 @@ def _by_difflib(pairs: Sequence[Pair]) -> list[Difference]:
 
 
 def _unified(old: bytes, new: bytes) -> list[DiffHunk] | None:
-    """None if difflib would take too long. Compares without equal ends."""
+    """None if difflib would take too long."""
     a, b = (re.findall(rb"[^\n]*\n|[^\n]+", content) for content in (old, new))
-    start = _equal_lines(a, b)
-    end = _equal_lines(a[start:][::-1], b[start:][::-1])
-    if (len(a) - start - end) * (len(b) - start - end) > MAX_LINE_PAIRS:
+    if len(a) * len(b) > MAX_LINE_PAIRS:
         return None
-    start, end = max(0, start - _CONTEXT_LINES), max(0, end - _CONTEXT_LINES)
-    a, b = a[start : len(a) - end], b[start : len(b) - end]
     lines: list[bytes] = []
     for line in difflib.diff_bytes(difflib.unified_diff, a, b, n=_CONTEXT_LINES):
         lines += [line.removesuffix(b"\n")] + ([] if line.endswith(b"\n") else [_NO_NEWLINE])
-    return [
-        hunk.but(old_start=hunk.old_start + start, new_start=hunk.new_start + start)
-        for hunk in hunks_of(lines)
-    ]
-
-
-def _equal_lines(a: Sequence[bytes], b: Sequence[bytes]) -> int:
-    pairs = enumerate(zip(a, b, strict=False))
-    return next((number for number, (x, y) in pairs if x != y), min(len(a), len(b)))
+    return hunks_of(lines)
 
 
 def hunks_of(lines: Iterable[bytes]) -> list[DiffHunk]:

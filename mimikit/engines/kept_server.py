@@ -100,7 +100,6 @@ class KeptProcess:
         self._stop.cancel("killed")
 
     def end(self) -> None:
-        """Stop it, and wait until it has ended."""
         self.stop()
         if self._thread.is_alive():
             self._thread.join(self._kill_after_s + 5)

@@ -344,7 +344,6 @@ class _Run:
         self._unwritten = memoryview(bytes(self._unwritten) + more)
 
     def _wake(self) -> None:
-        """Called by other threads, also after the end."""
         with contextlib.suppress(OSError):
             self._alarm.send(b"!")
 

@@ -79,7 +79,6 @@ class QueueIndex:
         return self._seen.get(name, NEVER)
 
     def add(self, waiting: WaitingFile) -> None:
-        """Add a file, or update its order."""
         name, entry, seen_at = waiting
         known = self._entries.get(name)
         self._entries[name] = entry

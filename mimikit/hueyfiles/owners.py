@@ -57,7 +57,6 @@ class Owner:
         self._lock = lock
 
     def close(self) -> None:
-        """Release the lock: remaining claims are orphaned."""
         self._lock.release()
 
     def add_route(self, claimed: str, source: str) -> None:

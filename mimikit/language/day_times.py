@@ -413,7 +413,6 @@ def _at(day: date, clock: TimeOfDay, zone: ZoneInfo, more_minutes: int = 0) -> d
 
 
 def _dates(day: Day | None, today: date) -> list[date]:
-    """The candidate days, in order."""
     match day:
         case None:
             ahead = [-1, 0, 1, 2]

@@ -58,7 +58,6 @@ class ScreenText:
         return "\n".join(self._rows)
 
     def reach(self, lines: int) -> None:
-        """Let the cursor reach at least so many lines."""
         self._limit = max(self._limit, lines)
 
     def _is_at_end(self) -> bool:

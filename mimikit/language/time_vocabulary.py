@@ -19,7 +19,6 @@ _FILE = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="ut
 
 
 def _meanings(table: str) -> dict[str, int]:
-    """Word → meaning, from a table of the file."""
     return {word: int(number) for number, words in _FILE[table].items() for word in words}
 
 

@@ -353,7 +353,6 @@ def _clocks(parts: _Parts) -> list[TimeOfDay] | None:
 
 
 def _repetition(parts: _Parts, clocks: list[TimeOfDay]) -> BoundTime | None:
-    """The repetition without its limits."""
     for limit in (parts.starting, parts.until):  # "every day until Friday at 9"
         if isinstance(limit, DayTime) and limit.day and limit.clock and not clocks:
             clocks = [limit.clock]
@@ -457,7 +456,6 @@ def when_of(time: Time, *, now: datetime, zone: ZoneInfo) -> When:
 
 
 def when_words(when: When, zone: ZoneInfo, language: Language = "en") -> str:
-    """Describe a time in words, in that zone."""
     match when:
         case InstantTime(at):
             return moment_words(at, zone, language)

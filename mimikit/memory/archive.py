@@ -80,7 +80,6 @@ class SummaryInput:
 
 
 def place(day: date, today: date) -> Kind:
-    """How a day is archived, by its age."""
     if (today - day).days <= YOUNG_DAYS:
         return "raw"
     months = today.year * 12 + today.month - (day.year * 12 + day.month)

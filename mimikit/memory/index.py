@@ -153,7 +153,6 @@ class MemoryView:
         return {path: score for (path, _), score in best}
 
     def _table(self, table: str) -> _Postings:
-        """The postings of a table, built on first use."""
         known = self._postings.get(table)
         if known is None:
             [scope] = (scope for scope in SCOPES if table in scope)

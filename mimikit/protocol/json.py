@@ -10,13 +10,11 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator
 from typing import TypeAlias, cast
 
 from mimikit.errors import BadRecord
 
 MAX_DEPTH = 64
-_TOKEN = re.compile(r'"(?P<text>(?>(?:[^"\\]|\\.)*))"?|[{}\[\],:]|[^\s{}\[\],:"]++')
 _KINDS: dict[type, str] = {
     bool: "true or false",
     int: "a number",
@@ -69,7 +67,6 @@ def table_of(value: object) -> dict[str, object]:
 
 
 def tables_of(value: object) -> list[dict[str, object]]:
-    """The JSON objects of a list."""
     items = cast("list[object]", value) if isinstance(value, list) else []
     return [cast("dict[str, object]", item) for item in items if isinstance(item, dict)]
 
@@ -88,45 +85,6 @@ def count_of(holder: object, key: str) -> int:
 
 def dump_line(value: object) -> bytes:
     return _ENCODER.encode(value).encode() + b"\n"
-
-
-def line_of(data: bytes, field: str) -> int | None:
-    """The line number of a field, by its dotted path (`schedule.cron`, `list.0.name`).
-
-    For a missing field that of its nearest parent; None when there is none.
-    """
-    target = field.split(".")
-    text = data.decode("utf-8-sig", errors="replace")
-    matched, line = 0, None
-    for path, start in _places(text):
-        if matched < len(path) <= len(target) and path == target[: len(path)]:
-            matched, line = len(path), text.count("\n", 0, start) + 1
-    return line
-
-
-def _places(text: str) -> Iterator[tuple[list[str], int]]:
-    """The path of every field of a JSON text, with the offset of its key or item."""
-    path: list[str] = []
-    lists: list[bool] = []
-    key, key_start = "", 0
-    for token in _TOKEN.finditer(text):
-        sign = token[0]
-        if sign in "}]":
-            del path[-1:], lists[-1:]
-        elif sign == ",":
-            if lists and lists[-1]:
-                path[-1] = str(int(path[-1]) + 1)
-        elif sign == ":":
-            if lists and not lists[-1]:
-                path[-1] = key
-                yield path, key_start
-        else:
-            if lists and lists[-1]:
-                yield path, token.start()
-            key, key_start = token["text"] or "", token.start()
-            if sign in "{[":
-                path.append("0")
-                lists.append(sign == "[")
 
 
 def _unique(pairs: list[tuple[str, Json]]) -> dict[str, Json]:

@@ -43,7 +43,6 @@ def is_standing(trigger: Trigger) -> bool:
 
 
 def with_default_notify(trigger: Trigger) -> Trigger:
-    """The trigger with its notification filled in."""
     return trigger.but(notify=notify_of(trigger), notify_given=trigger.notify is not None)
 
 

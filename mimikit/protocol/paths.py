@@ -147,7 +147,6 @@ def result_inbox_id(task_id: str) -> str:
 
 
 def channel(name: str) -> str:
-    """The URL of a notification channel."""
     return f"{SECRETS}/notify-{name}.url"
 
 

@@ -63,7 +63,6 @@ class CriticalThread:
         """None: not started, or finished without an error."""
 
     def begin(self, run: Callable[[], object]) -> None:
-        """Start it unless it is running."""
         if self.thread is None:
             self.thread = _Critical(target=run, name=self._name, daemon=True)
             self.thread.start()

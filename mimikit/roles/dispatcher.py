@@ -322,7 +322,6 @@ def _finish(
     started: datetime,
     fields: Mapping[str, object],
 ) -> None:
-    """Write the result, with the fields of the role."""
     error = outcome.error and outcome.error[:MAX_ERROR_CHARACTERS]
     result = result_of(task, end, started, context.clock.now(), error=error).but(**fields)
     context.retry_on_storage_error(lambda: queue.finish(context.files, result))

@@ -107,7 +107,6 @@ class Worktrees:
             return []
 
     def diff(self, workspace: Path, branch: str) -> str:
-        """What merging a branch would change."""
         tip, words = self._tip_of_own(workspace, branch), ("-c", "core.quotePath=false", "diff")
         plain = ("--no-color", "--no-prefix", "--no-ext-diff", "--no-textconv", "-M")
         return self._git(workspace, *words, *plain, f"HEAD...{tip}", timeout_s=_SHORT_S)

@@ -200,7 +200,6 @@ class PooledConsumer(Consumer):
                 storage.close()
 
     def queued(self) -> dict[str, int]:
-        """The length of each queue, from memory."""
         return {queue: storage.depth for queue, storage in self.storages.items()}
 
     def upcoming(self, queue: QueueName, most: int) -> list[str]:

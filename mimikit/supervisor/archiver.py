@@ -169,7 +169,6 @@ class Archiver:
         self._store.conversation.change({message.id: fields for message in messages})
 
     def _failed(self, messages: Sequence[Message], now: datetime, error: str) -> None:
-        """Reset messages, to be retried later."""
         if not messages:
             return
         changes = {message.id: archive.failed(message, now) for message in messages}

@@ -443,7 +443,6 @@ class TellerScheduler:
         )
 
     def notify(self, turn_id: str, text: str, now: datetime) -> None:
-        """Tell the user something, once for each turn id."""
         if not turns.is_committed(self._store.files, turn_id):
             self.commit(text_turn(turn_id, text, now))
 

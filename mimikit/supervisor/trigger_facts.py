@@ -71,7 +71,6 @@ class TriggerIndex:
         self._soon |= self._waiting.pop(subject, set())
 
     def forget(self, trigger_id: str) -> None:
-        """Drop a removed trigger, and mark due its listeners."""
         self.listen(trigger_id, None)
         self.set_due(trigger_id, None)
         self._soon.discard(trigger_id)

@@ -444,7 +444,6 @@ class TriggerScheduler:
     def _write_slot(
         self, trigger: Trigger, slot: str, now: datetime, *, missed: int, **facts: object
     ) -> None:
-        """Write the ledger line of a slot, once."""
         if self._store.ledger.newest_slot(trigger.id) != slot:
             self._store.ledger.write(
                 "slot", trigger.id, now,

@@ -265,7 +265,6 @@ def lines(
 
 
 def end(files: Files) -> tuple[str, int]:
-    """The newest file of the ledger and its size."""
     name = next(reversed(files.names(paths.LEDGER, suffix=".jsonl")), "")
     stat = files.stat(f"{paths.LEDGER}/{name}") if name else None
     return name, stat.size if stat else 0

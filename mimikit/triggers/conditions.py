@@ -166,7 +166,6 @@ def _children(condition: Condition, path: str) -> list[tuple[str, Condition]]:
 
 
 def walk(condition: Condition, path: str = ROOT) -> Iterator[tuple[str, Condition]]:
-    """Every node with its path, parents first."""
     yield path, condition
     for place, child in _children(condition, path):
         yield from walk(child, place)

@@ -12,7 +12,7 @@ from mimikit.errors import BadInput, BadRecord, Conflict, UnsafeFile
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
 from mimikit.protocol.ids import check_id, derived_id
-from mimikit.protocol.json import Json, dump_line, line_of, parse_object
+from mimikit.protocol.json import Json, dump_line, parse_object
 from mimikit.protocol.models import REMINDER, time_text
 from mimikit.protocol.notify import with_default_notify
 from mimikit.protocol.records import bad_record, check_text, max_record_bytes, written_at
@@ -27,7 +27,7 @@ def parse(trigger_id: str, data: bytes, seen_at: datetime) -> Trigger:
     from the file's name, its content and `seen_at`.
 
     Raises:
-        BadRecord: it is invalid; the message contains the line.
+        BadRecord: it is invalid; `field` says where.
     """
     if len(data) > max_record_bytes(Trigger):  # the state repeats it, and may be larger
         raise BadRecord(f"expected at most {max_record_bytes(Trigger):,} bytes, got more")
@@ -53,9 +53,7 @@ def parse(trigger_id: str, data: bytes, seen_at: datetime) -> Trigger:
         check(trigger)
     except (ValidationError, BadInput) as error:
         complaint = bad_record(error) if isinstance(error, ValidationError) else error
-        line = line_of(data, complaint.field) if complaint.field else None
-        text = f"line {line}: {complaint}" if line else str(complaint)
-        raise BadRecord(text, field=complaint.field) from None
+        raise BadRecord(str(complaint), field=complaint.field) from None
     return trigger
 
 

@@ -128,12 +128,10 @@ class UsageReader:
         )
 
     def of_task(self, task_id: str, made_at: datetime) -> TokenCounts:
-        """Usage of a task over all its attempts."""
         since = (made_at - timedelta(days=1)).date().isoformat()
         return self._count(sums_of(usage_of_run(self._files, task_id, since)))
 
     def of_trigger(self, trigger_id: str, now: datetime) -> TokenCounts:
-        """Usage of a trigger's runs today."""
         runs = self._runs(self._day(now))
         return self._count(sums_of(run for run in runs if run.trigger_id == trigger_id))
 

@@ -33,7 +33,6 @@ class LoginGrant(Record):
 
 
 def operator_token() -> str | None:
-    """The token from the environment."""
     return os.environ.get(TOKEN_VARIABLE) or None
 
 
@@ -88,7 +87,6 @@ class CurrentToken:
 
 
 def new_login_code(files: Files, now: datetime) -> str:
-    """A code for one login within the hour."""
     code = secrets.token_urlsafe(18)
     _grant(files, _code_path(code), CODE_LIFE, now)
     return code
@@ -132,7 +130,6 @@ def end_session(files: Files, token: str, key: str) -> None:
 
 
 def _grant(files: Files, path: str, life: timedelta, now: datetime) -> None:
-    """Store a code or session, and remove expired ones."""
     for name in files.names(paths.SECRETS):
         if name.startswith(_GRANTS):
             record = files.peek(f"{paths.SECRETS}/{name}", LoginGrant)

@@ -89,15 +89,6 @@ def test_a_file_written_again_at_once_with_as_many_bytes_is_seen(
         assert lines(files(run)["racy.txt"])[0] == "-a"
 
 
-def test_a_renamed_file_is_one_change(run: RunRecording, workspace: Path) -> None:
-    (workspace / "src/main.py").chmod(0o600)
-    (workspace / "src/main.py").rename(workspace / "src/app.py")
-    (workspace / "src/app.py").chmod(0o755)
-    ((path, file),) = files(run).items()
-    assert (file.from_path, path, file.action) == ("src/main.py", "src/app.py", "renamed")
-    assert (file.new_mode, file.hunks, file.unshown) == ("755", [], None)
-
-
 @pytest.mark.nightly
 def test_git_joins_a_renamed_file_also_where_it_changed_a_little(
     workspace: Path, monkeypatch: pytest.MonkeyPatch

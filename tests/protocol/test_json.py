@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mimikit.errors import BadRecord
-from mimikit.protocol.json import MAX_DEPTH, dump_line, line_of, parse_json, parse_object
+from mimikit.protocol.json import MAX_DEPTH, dump_line, parse_json, parse_object
 
 LEAVES = (
     st.none()
@@ -97,51 +97,3 @@ def test_no_flipped_byte_raises_anything_but_a_reason(value: object, at: int, by
         parse_json(bytes(data))
     except BadRecord as error:
         assert str(error)
-
-
-# ---- the line of a field
-
-
-TEXT = b"""{
-  "prompt": "p", "tags": ["a", "b:{", "c"],
-  "schedule": {
-    "cron": "0 9 * * *",
-    "note": "a \\"quoted\\": { brace",
-    "timezone":
-      "UTC"
-  },
-  "list": [
-    {"name": "x"},
-    {"name": "y", "deep": [[1], [2,
-       3]]}
-  ],
-  "cron": 1, "last": {}
-}
-"""
-
-
-@pytest.mark.parametrize(
-    ("field", "line"),
-    [
-        ("prompt", 2),
-        ("tags.2", 2),
-        ("schedule.cron", 4),
-        ("schedule.note", 5),
-        ("schedule.timezone", 6),
-        ("schedule.missing", 3),
-        ("list.0", 10),
-        ("list.1.name", 11),
-        ("list.1.deep.1.1", 12),
-        ("cron", 14),
-        ("missing", None),
-    ],
-)
-def test_a_field_is_found_on_its_line(field: str, line: int | None) -> None:
-    for text in (TEXT, b"\xef\xbb\xbf" + TEXT, TEXT.replace(b"\n", b"\r\n")):
-        assert line_of(text, field) == line
-
-
-@given(st.binary(max_size=100) | st.text(alphabet='{}[]",:ab\\ \n', max_size=60).map(str.encode))
-def test_no_bytes_keep_a_line_from_being_told_or_not(data: bytes) -> None:
-    line = line_of(data, "a.b")
-    assert line is None or 1 <= line <= data.count(b"\n") + 1

@@ -360,11 +360,11 @@ def test_a_removed_trigger_is_explained_and_an_unknown_one_is_404(web) -> None:
     assert web.ask("GET", "/api/triggers/trig-2").status_code == 404
 
 
-def test_a_broken_trigger_is_explained_with_its_line(web) -> None:
+def test_a_broken_trigger_is_explained_with_its_field(web) -> None:
     web.files.write(paths.trigger("trig-1"), b'{"prompt": "x",\n "schedule": {"interval": 0}}')
     found = web.get("/api/triggers/trig-1")
     assert (found["trigger"]["type"], found["explanation"]["state"]) == ("broken", "broken")
-    assert "line 2" in found["explanation"]["headline"]["en"]
+    assert "schedule.interval" in found["explanation"]["headline"]["en"]
     assert [step["state"] for step in found["chain"]] == ["blocked"]
 
 

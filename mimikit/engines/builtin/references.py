@@ -121,7 +121,6 @@ def nearest_sentence(text: str, language: Language) -> str:
 
 
 def _starts(text: str) -> tuple[str, str]:
-    """The text, and its first two words."""
     return (plain := one_line(text.casefold(), MAX_TITLE)), " ".join(plain.split()[:2])
 
 

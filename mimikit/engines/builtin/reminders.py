@@ -92,7 +92,6 @@ def _reminder(
 
 
 def _joined(one: str, other: str) -> str | None:
-    """Two parts of a time, in either order."""
     between = _between(one, other)
     return _whole_time(f"{one}{between}{other}") or _whole_time(f"{other}{between}{one}")
 

@@ -49,7 +49,6 @@ class TurnReader:
             self.take_line(line)
 
     def errors(self) -> str:
-        """The last lines of stderr, without warnings."""
         lines = self._tail.text().strip().splitlines()
         return "\n".join([line for line in lines if not line.startswith("WARNING")][-5:])
 

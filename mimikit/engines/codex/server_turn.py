@@ -210,7 +210,6 @@ class ServerTurn:
                 self._request.callbacks.on_event("note", message[:_SHOWN_CHARACTERS], facts)
 
     def _call(self, message: Message) -> None:
-        """Make a tool call, unless the turn is ending."""
         params = message.get("params")
         call = ToolRequest(
             message.get("id"), text_of(params, "tool"), value_of(params, "arguments")

@@ -319,7 +319,6 @@ class EndpointClient:
         return self._error("broken", what, is_transient=True)
 
     def clean(self, text: str) -> str:
-        """One line of limited length, without the API key."""
         line = " ".join(plain(text[: 10 * _ERROR_CHARACTERS]).split())
         if self._key:
             line = line.replace(self._key, "•••")

@@ -59,7 +59,6 @@ class OpencodeLocation:
 
 
 def find(settings: OpencodeSettings) -> OpencodeLocation | None:
-    """Find the configured program, else the one on PATH."""
     path = str(Path(settings.path).expanduser()) if settings.path else "opencode"
     if (program := programs.find(path)) is None:
         return None
