@@ -216,7 +216,7 @@ def headline(
     ran = next((slot for slot in slots if slot.task_id), None)
     if ran is not None:
         at = _when(parse_time(ran.at), here)
-        return "gone", say_both("trigger_fired_and_gone", at=at, task=ran.task_id)
+        return "gone", say_both("trigger_fired_and_gone", at=at)
     if any(line.get("event", "").startswith("trigger_") for line in here.slots):
         return "gone", say_both("trigger_removed")
     return "unknown", say_both("trigger_no_such")
@@ -259,14 +259,14 @@ def _last_slot(
     if not slots:
         return [say_both("trigger_not_fired")]
     last = slots[0]
-    at, task = _when(parse_time(last.at), here), last.task_id
+    at = _when(parse_time(last.at), here)
     if last.reason == _reason("ordered"):
-        lines = [say_both("trigger_ran_on_request", at=at, task=task)]
+        lines = [say_both("trigger_ran_on_request", at=at)]
     elif last.state == "ran":
         planned = parse_time(last.planned_at)
         late = (parse_time(last.at) or here.now) - planned if planned else timedelta()
         key = "fired_late" if late >= _LATE else "fired_last"
-        lines = [say_both(f"trigger_{key}", at=at, task=task, late=_span(late))]
+        lines = [say_both(f"trigger_{key}", at=at, late=_span(late))]
     else:
         was = say_both("slot_missed" if last.state == "missed" else "slot_skipped")
         key = "last_slot_why" if last.reason else "last_slot"

@@ -113,8 +113,8 @@ def slot(seconds: float, state: str = "ran", **facts: Any) -> dict[str, Any]:
 def test_a_trigger_that_is_gone_is_explained_from_its_slots() -> None:
     gone = told(None, slots=[slot(-60)])
     assert gone.state == "gone"
-    assert "fired at 17:29:00 as task task-60" in gone.headline["en"]
-    assert "任务 task-60" in gone.headline["zh"]
+    assert "fired at 17:29:00 and is gone" in gone.headline["en"]
+    assert "17:29:00 触发，之后移除" in gone.headline["zh"]
     removed = told(None, slots=[{"event": "trigger_created", "at": NOW.isoformat()}])
     assert (removed.state, "had never fired" in removed.headline["en"]) == ("gone", True)
 
@@ -126,10 +126,10 @@ def test_a_trigger_that_is_gone_is_explained_from_its_slots() -> None:
     ("slots", "en", "zh"),
     [
         ([], "It has not fired yet.", "还没有触发过。"),
-        ([slot(-60)], "It fired last at 17:29:00 as task task-60.", "上次触发：17:29:00，任务"),
+        ([slot(-60)], "It fired last at 17:29:00.", "上次触发：17:29:00。"),
         (
             [slot(-60, plannedAt=at(-3660).isoformat())],
-            "task task-60, 1 hour late: mimikit was not running or the machine slept.",
+            "17:29:00, 1 hour late: mimikit was not running or the machine slept.",
             "晚了 1 小时",
         ),
         (

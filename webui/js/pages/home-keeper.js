@@ -1,8 +1,11 @@
 /** Keeps the home fresh, and works out where the runs of the last day stand in it. */
 
+import { totalOf } from "../core/jobs.js";
 import { stateResource } from "../core/resource.js";
 
 const REFRESH_MS = 3000;
+/** The same while something runs, or has just ended. */
+const BUSY_MS = 900;
 const DAY_MS = 86_400_000;
 const MAX_LANES = 24;
 
@@ -22,7 +25,10 @@ export class HomeKeeper {
     const seen = parted(state);
     const was = parted(before);
     if (!isShown(before)) load();
-    else if (seen.some((part, at) => part !== was[at])) this.page.soon(load, REFRESH_MS);
+    else if (seen.some((part, at) => part !== was[at])) {
+      const busy = [before, state].some(({ totals }) => totalOf(totals, "live"));
+      this.page.soon(load, busy ? BUSY_MS : REFRESH_MS);
+    }
   }
 }
 

@@ -79,13 +79,14 @@ function rowView(trigger, state, act) {
 
 /** @param {Trigger} trigger @param {State} state  When it fires next, when it last did, and how that ended. */
 function timesView(trigger, { now }) {
-  const { enabled, nextRunAt: next, lastRunAt: last } = trigger;
+  const { enabled, nextRunAt: next, lastRunAt: last, recent } = trigger;
   const end = lastEnd(trigger)?.state;
   const due = next && Date.parse(next) <= now;
   const coming = next && !due ? html`${t("triggers.next")} ${ago(next, now)}` : t("triggers.due");
   const went = end ? html` <span class="state-${end}">${word("state", end)}</span>` : nothing;
+  const never = recent.length ? nothing : t("triggers.never");
   return html`${enabled && next ? html`<span>${coming}</span>` : nothing}
-    <span>${last ? html`${t("triggers.last")} ${since(last, now)}${went}` : t("triggers.never")}</span>`;
+    <span>${last ? html`${t("triggers.last")} ${since(last, now)}${went}` : never}</span>`;
 }
 
 /** @param {Trigger["recent"]} runs  A small mark for each, the newest at the end. */
@@ -228,7 +229,7 @@ function factsView(trigger, { now, triggerDetail }) {
   const used = triggerDetail?.usage;
   return parts.factsList([
     ["trigger.next", enabled && nextRunAt && ago(nextRunAt, now)],
-    ["trigger.last", lastRunAt ? since(lastRunAt, now) : t("triggers.never")],
+    ["trigger.last", lastRunAt ? since(lastRunAt, now) : !trigger.recent.length && t("triggers.never")],
     ["trigger.fired", String(fireCount)],
     ["task.seat", word("profile", trigger.profile)],
     ["form.cooldown", cooldown && duration(cooldown * 1000, language())],
@@ -290,7 +291,7 @@ function slotView({ at, state: went, reason, missed, taskId }, { tasks }) {
   const why = [said(reason), missed ? tn("trigger.missed", missed) : ""].filter(Boolean);
   const task = taskId ? tasks[taskId] : undefined;
   const open = html`<a href="#/task/${taskId}"
-    >${task ? stateIcon(task.state) : nothing}${t("trigger.open")}<span class="sr-only"> ${taskId}</span></a
+    >${task ? stateIcon(task.state) : nothing}${t("trigger.open")}</a
   >`;
   return html`<tr class="is-${went}">
     <td>${parts.stamped(at)}</td>

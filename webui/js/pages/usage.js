@@ -104,7 +104,7 @@ function groupView({ by, rows, total }) {
 function name(by, { key, title }) {
   if (by === "role") return word(key === "teller" || key === "planner" ? "seat" : "profile", key);
   if (by !== "trigger") return engineName(key);
-  return key ? html`<a href="#/trigger/${key}">${title || key}</a>` : t("usage.noTrigger");
+  return key ? html`<a href="#/trigger/${key}">${title || t("task.trigger")}</a>` : t("usage.noTrigger");
 }
 
 /** @param {TokenCounts} counts */
