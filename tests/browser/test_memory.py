@@ -324,11 +324,11 @@ def test_the_backlog_is_kept_from_the_page_and_the_rest_of_its_file_stays(chat: 
     page, product = open_memory(chat), chat.product
     page.get_by_role("link", name=re.compile("^Backlog")).click()
     expect(page.get_by_role("heading", name="Backlog")).to_be_focused()
-    page.get_by_role("textbox", name="What is to be done some day").fill("写一份入门文档")
+    page.get_by_role("textbox", name="Something to be done").fill("写一份入门文档")
     page.keyboard.press("Enter")
     new = page.get_by_role("checkbox", name="写一份入门文档")
     expect(new).not_to_be_checked()
-    expect(page.get_by_role("textbox", name="What is to be done some day")).to_be_focused()
+    expect(page.get_by_role("textbox", name="Something to be done")).to_be_focused()
     new.focus()
     page.keyboard.press("Space")
     expect(page.locator(".backlog-item.is-done", has_text="写一份入门文档")).to_be_visible()
