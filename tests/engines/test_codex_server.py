@@ -43,8 +43,10 @@ class Said(Desk):
         return any(name == "reply" for name, _ in self.calls)
 
 
-PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAAB"
-PNG += "JRU5ErkJggg=="
+PNG = (
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAAB"
+    "JRU5ErkJggg=="
+)
 HI = {"name": "reply", "arguments": {"text": "hi"}}
 NOTE = {"name": "remember", "arguments": {"text": "x"}}
 
