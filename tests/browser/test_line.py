@@ -40,7 +40,7 @@ def test_a_consumer_that_is_gone_is_told_loudly_and_messages_wait_for_it(chat: C
     chat.product.stop("consumer")
     alert = chat.page.get_by_role("alert")
     expect(alert).to_contain_text("mimikit is not running", timeout=30_000)
-    expect(alert).to_contain_text("mimikit consumer")
+    expect(alert).to_contain_text("mimikit up")
     chat.send("run: echo patience")
     expect(chat.message("patience")).to_contain_text("Queued")
     chat.product.start("consumer")

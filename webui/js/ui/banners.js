@@ -29,7 +29,7 @@ function statusBanners(status, state, act) {
 /** @param {Status} status */
 function consumerBanner(status) {
   if (status.consumer === "down") {
-    return banner("danger", t("banner.down"), html`<code>mimikit consumer</code>`);
+    return banner("danger", t("banner.down"), html`<code>mimikit up</code>`);
   }
   if (status.consumer === "hung") {
     const age = duration((status.beatAgeS ?? 0) * 1000, language());
