@@ -163,6 +163,7 @@ def test_a_sentence_of_days_times_and_limits_is_understood_whole() -> None:
     ("when", "expected"),
     [
         ("every hour between 9 and 17", ["21 15:00", "21 16:00", "21 17:00"]),
+        ("每天上午9点到下午5点每半小时", ["21 14:30", "21 15:00", "21 15:30"]),
         ("每天9点到17点每小时", ["21 15:00", "21 16:00", "21 17:00"]),
         ("every 2 hours from 9am to 5pm on weekdays", ["21 15:00", "21 17:00", "22 09:00"]),
         ("every 30 minutes between 9 and 15", ["21 14:30", "22 09:00", "22 09:30"]),
@@ -227,7 +228,8 @@ def test_what_is_not_understood_of_a_time_is_asked_about_and_never_text(words: s
         "remind me at 9 Berlin time to run", "remind me every day at 9 to run, not in July",
         "at nine thirty: run date", "at 9 GMT+2: run date", "每天早晚提醒我吃药", "提醒我9点前睡觉",
         "提醒我九点左右睡觉", "提醒我周五之前交报告", "每小时提醒我起来，晚上不要",
-        "9点左右运行 date",
+        "9点左右运行 date", "at 25:00 run date", "every day at 9:75: run date",
+        "on Feb 30 at 9:00: run date", "in 5 run date", "at 6.30pm remind me to run",
     ],
 )  # fmt: skip
 def test_the_second_half_of_a_time_is_never_text(sentence: str) -> None:
