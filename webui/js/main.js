@@ -159,9 +159,11 @@ function leftRow(from, to) {
 /** @param {State} state @param {State} before */
 function keepDrafts(state, before) {
   if (state.draft !== before.draft) prefs.writeDraft(state.draft);
-  if (state.files !== before.files) prefs.writeFiles(state.files.flatMap(({ sent }) => sent ?? []));
+  if (state.files !== before.files) {
+    prefs.writeUnsent("files", state.files.flatMap(({ sent }) => sent ?? []));
+  }
   if (state.outbox !== before.outbox) {
-    prefs.writeOutbox(state.outbox.filter((item) => item.state !== "accepted"));
+    prefs.writeUnsent("outbox", state.outbox.filter((item) => item.state !== "accepted"));
   }
 }
 
@@ -326,7 +328,7 @@ async function begin() {
   const laid = prefs.readPref("panel");
   const panel = laid === "closed" || laid === "page" ? laid : "side";
   await loadLanguage(language);
-  const unsent = prefs.readOutbox();
+  const unsent = prefs.readUnsent("outbox");
   store.set({
     language,
     theme,
@@ -335,7 +337,7 @@ async function begin() {
     wide: wide.matches && panel !== "page",
     notifying: prefs.readPref("notify") === "on" && globalThis.Notification?.permission === "granted",
     draft: prefs.readDraft(),
-    files: prefs.readFiles().map(attached),
+    files: prefs.readUnsent("files").map(attached),
     outbox: unsent.map((item) => ({ ...item, state: "failed", error: t("delivery.reloaded") })),
     now: Date.now(),
   });

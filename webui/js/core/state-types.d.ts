@@ -102,6 +102,8 @@ interface Look {
   title?: string;
   /** what it shows and hides is shown */
   expanded?: boolean;
+  /** the id of that */
+  controls?: string;
   /** what it switches is on */
   pressed?: boolean;
 }
