@@ -33,7 +33,11 @@ const VIEWS = {
   usage: { place: "settings", above: "tasks", hash: "#/usage", icon: "list" },
 };
 
-/** @type {{view: any, place: string, hash?: string, icon: string}[]}  The views that can be gone to from anywhere. */
+/**
+ * The views that can be gone to from anywhere.
+ *
+ * @type {{view: any, place: string, hash?: string, icon: string}[]}
+ */
 export const PLACES = Object.entries(VIEWS).flatMap(([view, { place, hash, icon }]) =>
   icon ? [{ view, place, hash, icon }] : [],
 );

@@ -34,7 +34,11 @@ function formatter(Kind, language, options) {
   return formats.get(key);
 }
 
-/** @param {string} language @param {Intl.DateTimeFormatOptions} options @param {string} [timeZone] the reader's own, unless given */
+/**
+ * @param {string} language
+ * @param {Intl.DateTimeFormatOptions} options
+ * @param {string} [timeZone] the reader's own, unless given
+ */
 function dateFormat(language, options, timeZone) {
   return formatter(Intl.DateTimeFormat, language, { ...options, timeZone });
 }
