@@ -10,7 +10,11 @@ export function chainView(chain, own, state) {
   return html`<section class="chain">
     <h3>${t("chain.title")}</h3>
     <ol class="trace" aria-label=${t("chain.title")}>
-      ${chain.map((step) => stepView(step, own, state))}
+      ${chain.map((step, at) => {
+        const above = chain.slice(0, at).findLast((one) => one.depth < step.depth);
+        const after = step.after.filter((link) => link.id !== above?.id); // its place says it
+        return stepView({ ...step, after }, own, state);
+      })}
     </ol>
   </section>`;
 }

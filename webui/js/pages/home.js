@@ -56,7 +56,7 @@ function needsView({ question, failures, triggers, engines }, state, act) {
         "failed",
         `#/task/${run.id}`,
         run.title,
-        failureWords(run, state),
+        failureView(run, state),
         button(t("task.retry"), () => act.order(run.id, "retry"), off(run.id)),
       ),
     ),
@@ -65,7 +65,7 @@ function needsView({ question, failures, triggers, engines }, state, act) {
         "paused",
         `#/trigger/${trigger.id}`,
         triggerTitle(trigger),
-        [said(trigger.headline), said(trigger.last)].filter(Boolean).join(" "),
+        said(trigger.headline),
         button(t("triggers.resume"), () => act.orderTrigger(trigger.id, "resume"), off(trigger.id)),
       ),
     ),
@@ -82,8 +82,10 @@ function needsView({ question, failures, triggers, engines }, state, act) {
 }
 
 /** @param {Run} run @param {State} state */
-function failureWords(run, state) {
-  const why = run.error || word("reason", run.failureReason);
+function failureView(run, state) {
+  const exit = /^exit code (-?\d+)/.exec(run.error ?? "")?.[1];
+  const said = run.failureReason === "error" && !exit && run.error;
+  const why = said || parts.failureWords(run.failureReason, exit);
   const times = run.count > 1 ? html`<span>${tn("home.times", run.count)}</span>` : nothing;
   return html`<span class="error-text">${why}</span>${times}
     <span>${since(run.completedAt ?? run.createdAt, state.now)}</span>`;
@@ -140,7 +142,7 @@ function timelineView({ timeline, moreRuns }, { now }) {
   const heads = ["task", "state", "queued", "waited", "ran"];
   if (!bars.length) return group("timeline", []);
   return html`<section class="group" data-group="timeline">
-    <h3>${t("home.timeline")} <span class="group-count">${bars.length}${moreRuns ? "+" : ""}</span></h3>
+    <h3>${t("home.timeline")} ${moreRuns ? html`<span class="group-count">${tn("home.newest", bars.length)}</span>` : nothing}</h3>
     <figure class="day-bars">
       <svg viewBox="0 0 1000 ${high}" height=${high} preserveAspectRatio="none" aria-hidden="true">
         ${bars.map(barView)}

@@ -60,7 +60,7 @@ function snoozeButtons(message, act) {
     ${SNOOZES.map(
       ([name, when]) =>
         html`<button type="button" class="link" @click=${() => act.snooze(task, when)}>
-          ${icon("retry")}${t(`snooze.${name}`)}
+          ${icon("trigger")}${t(`snooze.${name}`)}
         </button>`,
     )}
   </span>`;

@@ -80,7 +80,7 @@ function rowView(job, state, act) {
   const expanded = runs && Boolean(state.runs[id]?.open);
   const why = failed ? word("reason", failureReason) : "";
   const [line = ""] = runs && outcome ? (outcome.error || outcome.text).split("\n", 1) : [];
-  const headline = job.headline || line;
+  const headline = job.headline || (line === title ? "" : line);
   const main = html`${parts.stateIcon(job.state)}
     <span class="row-main">
       <span class="row-title" dir="auto">${shown(title)}</span>
