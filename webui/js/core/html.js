@@ -16,11 +16,10 @@ import { shown } from "./shown.js";
 export { guard, html, live, nothing, render, repeat, svg };
 
 /** Beside the bundle's folder, webui/dist/. */
-export const SPRITE = new URL("../icons.svg", import.meta.url).pathname;
+const SPRITE = new URL("../icons.svg", import.meta.url).pathname;
 
-const policy = /** @type {any} */ (globalThis).trustedTypes?.createPolicy("mimikit-html", {
-  createHTML: (/** @type {string} */ text) => text,
-}) ?? { createHTML: (/** @type {string} */ text) => text };
+const asIs = { createHTML: (/** @type {string} */ text) => text };
+const policy = /** @type {any} */ (globalThis).trustedTypes?.createPolicy("mimikit-html", asIs) ?? asIs;
 
 /** Besides scripts and event handlers, which the browser's sanitiser always takes out. */
 const TAKEN_OUT = {

@@ -102,6 +102,8 @@ interface Look {
   title?: string;
   /** what it shows and hides is shown */
   expanded?: boolean;
+  /** the id of that */
+  controls?: string;
   /** what it switches is on */
   pressed?: boolean;
 }
@@ -134,10 +136,9 @@ type Group = {label: string, choices: Choice[]};
 
 type Reducers = Record<string, (state: State, action: any) => State>;
 
-/** A message this tab has not yet handed over. */
 /** A file beside what is being written. */
 interface AttachedFile {
-  key: string;
+  id: string;
   name: string;
   bytes: number;
   /** null while it is on its way */
@@ -145,6 +146,7 @@ interface AttachedFile {
   error: string;
 }
 
+/** A message this tab has not yet handed over. */
 interface OutboxItem {
   id: string;
   kind: "input" | "answer";
@@ -452,7 +454,7 @@ type Route =
   | {view: "note", path: string, line: number | null}
   | {view: "noteEdit", path: string};
 
-type Notice = {id: number, tone: "info" | "error", text: string};
+type Notice = {id: string, tone: "info" | "error", text: string};
 
 interface State {
   session: "checking" | "out" | "in";
@@ -502,7 +504,7 @@ interface State {
   home: {load: "loading" | "ready" | "failed", data?: Home};
   /** by the id of the turn */
   hits: Record<string, TurnHits>;
-  /** what was asked of a task or trigger and is under way */
+  /** what was asked of a task or trigger and is under way; empty: nothing any more */
   pending: Record<string, string>;
   /** what is to be confirmed: a trigger's deletion by its id, `note`, or `backlog` and an item */
   confirming: string;

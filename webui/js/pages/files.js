@@ -24,8 +24,8 @@ export function attachedView({ files }, act) {
   return html`<ul class="files" aria-label=${t("files.title")}>
     ${repeat(
       files,
-      (file) => file.key,
-      (file) => chip(file, () => act.store.dispatch({ type: "fileGone", key: file.key })),
+      (/** @type {AttachedFile} */ file) => file.id,
+      (/** @type {AttachedFile} */ file) => chip(file, () => act.store.remove("files", file.id)),
     )}
   </ul>`;
 }

@@ -150,10 +150,10 @@ export class MemoryActions {
 
   /** @param {string} id @param {string | null} day of a message that was found; older ones are loaded */
   async openMessage(id, day) {
-    this.store.dispatch({ type: "pending", id, what: "open" });
+    this.store.patch("pending", { [id]: "open" });
     const isBack = () => mayLieFurtherBack(id, day, this.store.state);
     for (let page = 0; page < PAGES_BACK && isBack(); page += 1) await this.page.loadOlder();
-    this.store.dispatch({ type: "pending", id, what: "" });
+    this.store.patch("pending", { [id]: "" });
     if (isLoaded(id, this.store.state)) this.page.showMessage(id);
     else this.page.notify(t("memory.messageFar"), "error");
   }

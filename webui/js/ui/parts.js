@@ -117,7 +117,7 @@ export function usageWords(used) {
 
 /** @param {unknown} label @param {() => void} click @param {Look} [more] */
 export function button(label, click, more = {}) {
-  const { sign, look = "small", off = false, id, named, title, expanded, pressed } = more;
+  const { sign, look = "small", off = false, id, named, title, expanded, controls, pressed } = more;
   return html`<button
     type="button"
     id=${id ?? nothing}
@@ -126,6 +126,7 @@ export function button(label, click, more = {}) {
     ?disabled=${off}
     aria-label=${named ?? nothing}
     aria-expanded=${expanded ?? nothing}
+    aria-controls=${controls ?? nothing}
     aria-pressed=${pressed ?? nothing}
     @click=${click}
   >
