@@ -265,9 +265,7 @@ document.addEventListener("keydown", (event) => {
   if (document.querySelector(":popover-open, dialog[open]")) return; // the browser closes it
   const { route, confirming, wide: isWide, memory: found } = store.state;
   const up = above(route);
-  if (confirming === "note") actions.memory.confirm("", "#note-text");
-  else if (confirming.startsWith("backlog ")) actions.memory.confirm("", "#backlog-item");
-  else if (confirming) store.set({ confirming: "" });
+  if (confirming) actions.keep();
   else if (route.view === "memory" && found.query) actions.memory.clear();
   else if (up && !typing(event)) actions.go(up);
   else if (route.view !== "chat" && !isWide) actions.go({ view: "chat" });

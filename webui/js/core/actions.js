@@ -281,7 +281,6 @@ export class Actions {
 
   /** @param {string} id */
   async removeTrigger(id) {
-    this.store.set({ confirming: "" });
     return this.ordered(id, "remove", true, () => this.api.removeTrigger(id));
   }
 
@@ -332,6 +331,20 @@ export class Actions {
 
   focusComposer() {
     setTimeout(() => document.getElementById("composer")?.focus());
+  }
+
+  /** @param {string} confirming  Before something is lost, one is asked. */
+  ask(confirming) {
+    this.store.set({ confirming });
+    this.focus("#keep");
+  }
+
+  /** What was asked about stays as it is. */
+  keep() {
+    const [kind] = this.store.state.confirming.split(" ");
+    this.store.set({ confirming: "" });
+    const from = { note: "#note-text", backlog: "#backlog-item" }[kind];
+    if (from) this.focus(from);
   }
 
   /** Wherever one is: the field that searches everything. */

@@ -104,6 +104,10 @@ interface Look {
   expanded?: boolean;
   /** what it switches is on */
   pressed?: boolean;
+  /** the id of what it shows and hides */
+  controls?: string;
+  /** -1: other keys than Tab lead to it */
+  tab?: number;
 }
 
 /** A field of a form. */
@@ -332,8 +336,6 @@ interface EnginesPage {
   error: string;
   list: EngineList | null;
   form: EngineForm | null;
-  /** the endpoint whose removal is to be confirmed */
-  removing: string;
   /** the one whose order is shown */
   seat: string;
 }
@@ -504,7 +506,7 @@ interface State {
   hits: Record<string, TurnHits>;
   /** what was asked of a task or trigger and is under way */
   pending: Record<string, string>;
-  /** what is to be confirmed: a trigger's deletion by its id, `note`, or `backlog` and an item */
+  /** what is to be confirmed: by a trigger's id, a branch, `note`, or a kind and its name, as `engine x` */
   confirming: string;
   route: Route;
   /** the panel as it is wished: beside the chat, away, or a page of its own */

@@ -58,7 +58,6 @@ function itemView({ text, done }, at, { backlog: { busy }, confirming }, act) {
   const give = t("backlog.giveNamed", { item: text });
   const ticked = { [`done ${text}`]: true, [`undone ${text}`]: false }[busy] ?? done;
   const off = busy.slice(busy.indexOf(" ") + 1) === text;
-  const ask = () => memory.confirm(`backlog ${text}`, "#backlog-keep");
   const tick = (/** @type {any} */ { target }) =>
     memory.changeItem(target.checked ? "done" : "undone", text);
   return html`<li class="backlog-item ${ticked ? "is-done" : ""}">
@@ -75,10 +74,10 @@ function itemView({ text, done }, at, { backlog: { busy }, confirming }, act) {
       asked
         ? html`<span class="backlog-confirm" role="group" aria-label=${named}>
             ${button(t("backlog.remove"), () => memory.removeItem(text), { look: "small danger" })}
-            ${button(t("backlog.keep"), () => memory.confirm("", "#backlog-item"), { id: "backlog-keep" })}
+            ${button(t("backlog.keep"), () => act.keep(), { id: "keep" })}
           </span>`
         : html`${done ? nothing : iconButton("send", give, () => act.giveItem(text), { title: t("backlog.give") })}
-            ${iconButton("trash", named, ask, { off, title: t("backlog.remove") })}`
+            ${iconButton("trash", named, () => act.ask(`backlog ${text}`), { off, title: t("backlog.remove") })}`
     }
   </li>`;
 }

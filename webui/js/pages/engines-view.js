@@ -13,7 +13,7 @@ const SEATS = ["all", "teller", "planner", "standard", "specialist", "deferred"]
 /** @param {State} state @param {Actions} act */
 export function enginesView(state, act) {
   const { list, load, error, form } = state.engines;
-  if (!list && load === "failed") return parts.failedView(() => act.engines.load(), error);
+  if (!list && load === "failed") return parts.failedView(() => act.engines.all.load(), error);
   const add = () => act.engines.open(null);
   return html`<div class="engines-page">
     <h2 tabindex="-1" data-focus>${t("engines.page")}</h2>
@@ -79,14 +79,12 @@ function whyView({ name, want, reason, until, tasks }) {
 }
 
 /** @param {Engine} engine @param {EngineList} list @param {State} state @param {Actions} act */
-function buttonsView(engine, { orders }, state, { engines }) {
+function buttonsView(engine, { orders }, state, act) {
   const { name, kind } = engine;
-  if (state.engines.removing === name) {
-    return parts.confirmView(
-      t("engines.confirm", { name }),
-      [t("triggers.removeYes"), () => engines.remove(name)],
-      [t("triggers.removeNo"), () => engines.set({ removing: "" }), "engine-remove-no"],
-    );
+  const { engines } = act;
+  if (state.confirming === `engine ${name}`) {
+    const asked = t("engines.confirm", { name });
+    return parts.confirmView(act, asked, t("triggers.removeYes"), () => engines.remove(name));
   }
   const order = orders.all ?? [];
   const named = t("engines.useNamed", { name: engineName(name) });
@@ -98,7 +96,7 @@ function buttonsView(engine, { orders }, state, { engines }) {
       kind === "endpoint"
         ? html`<span class="trigger-more"
             >${iconButton("edit", t("engines.editNamed", { name }), () => engines.open(engine))}
-            ${iconButton("trash", t("engines.removeNamed", { name }), () => engines.confirm(name))}</span
+            ${iconButton("trash", t("engines.removeNamed", { name }), () => act.ask(`engine ${name}`))}</span
           >`
         : nothing
     }

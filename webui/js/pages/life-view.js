@@ -73,19 +73,18 @@ function notifyView({ isInstalled, channels, sent }, state, act) {
 function channelView({ name, address, waiting, error }, state, act) {
   const off = Boolean(state.pending.channels);
   const key = `channel ${name}`;
-  const ask = () => act.store.set({ confirming: key });
-  const keep = () => act.store.set({ confirming: "" });
-  const remove = () => void act.life.channel("remove", name);
+  const asked = t("notify.removeAsk", { name });
+  const yes = t("triggers.removeYes");
   return html`<li class="trigger" data-channel=${name}>
     <div class="trigger-title"><strong>${name}</strong> <code>${address}</code></div>
     ${waiting ? html`<p class="row-meta">${tn("notify.waiting", waiting)}</p>` : nothing}
     ${error ? html`<p class="error-text">${error}</p>` : nothing}
     ${
       state.confirming === key
-        ? parts.confirmView(t("notify.removeAsk", { name }), [t("triggers.removeYes"), remove], [t("triggers.removeNo"), keep, "channel-keep"])
+        ? parts.confirmView(act, asked, yes, () => act.life.channel("remove", name))
         : html`<div class="trigger-actions">
             ${button(t("notify.test"), () => void act.life.channel("test", name), { off })}
-            ${button(t("triggers.removeYes"), ask, { off, sign: "trash", named: t("notify.removeAsk", { name }) })}
+            ${button(yes, () => act.ask(key), { off, sign: "trash", named: asked })}
           </div>`
     }
   </li>`;
@@ -151,16 +150,15 @@ function branchView(branch, state, act) {
   const { shown } = state.life;
   const mine = shown?.branch === branch ? shown : null;
   const off = Boolean(state.pending.selfAwake);
-  const keep = () => act.store.set({ confirming: "" });
-  const discard = () => void act.life.selfAwake("discard", branch);
+  const yes = t("awake.discard");
   return html`<p class="muted">${t("awake.merge")}</p>
     ${commandView(`git merge ${branch}`, act)} ${commandView(`git branch -D ${branch}`, act)}
     ${
       state.confirming === branch
-        ? parts.confirmView(t("awake.discardAsk"), [t("awake.discard"), discard], [t("triggers.removeNo"), keep, "awake-keep"])
+        ? parts.confirmView(act, t("awake.discardAsk"), yes, () => act.life.selfAwake("discard", branch))
         : html`<div class="trigger-actions">
             ${button(t("awake.diff"), () => void act.life.showDiff(branch), { expanded: Boolean(mine) })}
-            ${button(t("awake.discard"), () => act.store.set({ confirming: branch }), { sign: "trash", off })}
+            ${button(yes, () => act.ask(branch), { sign: "trash", off })}
           </div>`
     }
     ${mine?.error ? html`<p class="error-text">${mine.error}</p>` : nothing}

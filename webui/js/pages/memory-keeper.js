@@ -59,11 +59,10 @@ export class MemoryActions {
   }
 
   /** @private @param {State} state  The place one has come to shows. */
-  open({ route, confirming, note }) {
-    if (/^(?:note$|backlog )/.test(confirming)) this.store.set({ confirming: "" });
+  open({ route, note }) {
     const path = "path" in route ? route.path : null;
     const file = note?.path === path ? note.file : null;
-    this.store.set({ note: path === null ? null : { path, load: "loading", file } });
+    this.store.set({ confirming: "", note: path === null ? null : { path, load: "loading", file } });
     if (route.view === "noteNew") this.openForm("new", null);
     if (route.view === "noteEdit") void this.note.load(path);
     this.look();
@@ -212,14 +211,8 @@ export class MemoryActions {
 
   /** @param {string} key  Leave it; before something is lost, one is asked. */
   cancel(key) {
-    if (isDirty(this.store.state.notes[key])) this.confirm("note", "#note-keep");
+    if (isDirty(this.store.state.notes[key])) this.page.ask("note");
     else this.close(key);
-  }
-
-  /** @param {string} confirming what is to be confirmed; empty: no more @param {string} focus */
-  confirm(confirming, focus) {
-    this.store.set({ confirming });
-    this.page.focus(focus);
   }
 
   /** @param {string} key @param {string} [path] where its text is read; what was typed is gone */
@@ -297,7 +290,6 @@ export class MemoryActions {
 
   /** @param {string} item */
   async removeItem(item) {
-    this.store.set({ confirming: "" });
     await this.changeItem("remove", item);
     this.page.focus("#backlog-item");
   }

@@ -4,7 +4,7 @@ import { html, icon, live, nothing, repeat } from "../core/html.js";
 import { language, t, tn } from "../core/i18n.js";
 import { hashOf } from "../core/route.js";
 import { dateName, dayKey, fileSize, monthName } from "../core/time.js";
-import { button, emptyState, failedView, iconButton, loading } from "../ui/parts.js";
+import { button, emptyState, failedView, groupView, iconButton, loading, rowMain } from "../ui/parts.js";
 import { holdBackCandidates, onSubmit, since, taskTitle, typing, word } from "../ui/parts.js";
 import { GROUP_OF, LONG_TERM, piecesOf, placeOfHit } from "./memory.js";
 
@@ -132,7 +132,7 @@ function headOf({ kind, source, taskId, role, day }, state) {
 }
 
 /** @param {string} day @param {State} state */
-export function dayWords(day, { now, zone }) {
+function dayWords(day, { now, zone }) {
   return dateName(day, dayKey(now, zone || undefined), language());
 }
 
@@ -156,7 +156,7 @@ function listView(state, act) {
       <a class="button small" href="#/memory/new">${icon("plus")}${t("memory.new")}</a>
     </div>
     ${bare ? emptyState(t("memory.empty"), t("memory.emptyText")) : nothing}
-    ${GROUPS.map((name) => groupView(name, state, act))}
+    ${GROUPS.map((name) => filesOf(name, state, act))}
     ${
       begun
         ? nothing
@@ -168,41 +168,26 @@ function listView(state, act) {
 }
 
 /** @param {string} name @param {State} state @param {Actions} act */
-function groupView(name, state, act) {
+function filesOf(name, state, act) {
   const files = state.memory.files.filter((file) => GROUP_OF[file.kind] === name);
   if (!files.length) return nothing;
   const all = files.length <= SHOWN || state.memory.whole.includes(name);
-  const more = t("memory.all", { n: files.length });
-  return html`<section class="group" data-group=${name}>
-    <h3>
-      ${t(`memory.group.${name}`)}
-      ${name === "longTerm" ? nothing : html`<span class="group-count">${files.length}</span>`}
-    </h3>
-    <ul class="rows">
-      ${repeat(
-        all ? files : files.slice(0, SHOWN),
-        (/** @type {MemoryFile} */ file) => file.path,
-        (/** @type {MemoryFile} */ file) => rowView(file, state),
-      )}
-    </ul>
-    ${all ? nothing : button(more, () => act.memory.showWhole(name), { look: "link" })}
-  </section>`;
+  const count = name === "longTerm" ? nothing : html`<span class="group-count">${files.length}</span>`;
+  const rows = repeat(all ? files : files.slice(0, SHOWN), ({ path }) => path, (file) => rowView(file, state));
+  const label = t("memory.all", { n: files.length });
+  const more = all ? nothing : button(label, () => act.memory.showWhole(name), { look: "link" });
+  return groupView(name, html`${t(`memory.group.${name}`)} ${count}`, rows, more);
 }
 
 /** @param {MemoryFile} file @param {State} state */
 function rowView(file, state) {
   const { path, kind, hidden, modifiedAt } = file;
+  const meta = html`${aboutFile(file, state)}
+    ${modifiedAt ? html`<span>${since(modifiedAt, state.now)}</span>` : nothing}
+    ${hidden ? html`<span class="badge">${t("memory.hidden")}</span>` : nothing}`;
   return html`<li class="row ${hidden ? "is-hidden" : ""}" data-note=${path}>
     <a class="row-link" href=${hashOf({ view: "note", path, line: null })} title=${path}>
-      ${icon(SIGNS[kind] ?? "note")}
-      <span class="row-main">
-        <span class="row-title">${fileTitle(file, state)}</span>
-        <span class="row-meta">
-          ${aboutFile(file, state)}
-          ${modifiedAt ? html`<span>${since(modifiedAt, state.now)}</span>` : nothing}
-          ${hidden ? html`<span class="badge">${t("memory.hidden")}</span>` : nothing}
-        </span>
-      </span>
+      ${rowMain(icon(SIGNS[kind] ?? "note"), fileTitle(file, state), meta)}
     </a>
   </li>`;
 }

@@ -108,7 +108,8 @@ export function noteFormView(state, act) {
 }
 
 /** @param {NoteForm} form @param {State} state @param {Actions} act */
-function formView(form, state, { memory }) {
+function formView(form, state, act) {
+  const { memory } = act;
   const { key, title, text, base, error, conflict, restored, unkept } = form;
   const isNew = key === "new";
   const ids = text.includes("<!--") ? `${t("note.idsHint")} ` : "";
@@ -154,7 +155,7 @@ function formView(form, state, { memory }) {
       ></textarea>
       <p class="hint" id="note-hint">${ids}${t(unkept ? "note.unkept" : "note.kept")}</p>
     </div>
-    ${parts.failureView(error, "note-error")} ${buttonsView(form, state, memory)}
+    ${parts.failureView(error, "note-error")} ${buttonsView(form, state, act)}
   </form>`;
 }
 
@@ -193,21 +194,17 @@ ${otherLines(other, mine).map(
     )}</pre>`;
 }
 
-/** @param {NoteForm} form @param {State} state @param {Actions["memory"]} memory */
-function buttonsView(form, { confirming }, memory) {
+/** @param {NoteForm} form @param {State} state @param {Actions} act */
+function buttonsView(form, { confirming }, act) {
   const { key, busy, conflict } = form;
   if (confirming === "note") {
-    return parts.confirmView(
-      t("note.confirm"),
-      [t("note.discardYes"), () => memory.close(key)],
-      [t("note.discardNo"), () => memory.confirm("", "#note-text"), "note-keep"],
-      { look: "form-actions", size: "" },
-    );
+    const more = { no: t("note.discardNo"), look: "form-actions", size: "" };
+    return parts.confirmView(act, t("note.confirm"), t("note.discardYes"), () => act.memory.close(key), more);
   }
   const label = t(key === "new" ? "note.create" : "note.save");
   const leave = t(isDirty(form) ? "note.discard" : "note.leave");
   return html`<div class="form-actions">
     ${conflict ? nothing : parts.submitButton(label, busy)}
-    ${button(leave, () => memory.cancel(key), { look: "" })}
+    ${button(leave, () => act.memory.cancel(key), { look: "" })}
   </div>`;
 }

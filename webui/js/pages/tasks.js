@@ -22,7 +22,10 @@ export function tasksView(state, act) {
   const none = !groups.length && list.load === "ready";
   const failed = list.load === "failed";
   return html`${title} ${filterView(state, act)}
-  ${groups.map(([name, jobs]) => groupView(name, jobs, state, act))}
+  ${groups.map(([name, jobs]) => {
+    const rows = repeat(jobs, (job) => job.id, (job) => rowView(job, state, act));
+    return parts.groupView(name, t(`tasks.${name}`), rows);
+  })}
   ${none ? html`<p class="group-none">${t("tasks.none")}</p>` : nothing}
   ${failed ? html`<p class="error-text">${t("load.failed")}</p>` : nothing}
   ${
@@ -57,20 +60,6 @@ function filterView({ list, totals }, act) {
   </div>`;
 }
 
-/** @param {string} name @param {Job[]} jobs @param {State} state @param {Actions} act */
-function groupView(name, jobs, state, act) {
-  return html`<section class="group" data-group=${name}>
-    <h3>${t(`tasks.${name}`)}</h3>
-    <ul class="rows">
-      ${repeat(
-        jobs,
-        (/** @type {Job} */ job) => job.id,
-        (/** @type {Job} */ job) => rowView(job, state, act),
-      )}
-    </ul>
-  </section>`;
-}
-
 /** @param {Job} job @param {State} state @param {Actions} act */
 function rowView(job, state, act) {
   const { id, kind, taskId, title, profile, failureReason, outcome } = job;
@@ -81,15 +70,10 @@ function rowView(job, state, act) {
   const why = failed ? word("reason", failureReason) : "";
   const [line = ""] = runs && outcome ? (outcome.error || outcome.text).split("\n", 1) : [];
   const headline = job.headline || line;
-  const main = html`${parts.stateIcon(job.state)}
-    <span class="row-main">
-      <span class="row-title" dir="auto">${shown(title)}</span>
-      <span class="row-meta"
-        >${runs ? runsMeta(job) : jobMeta(job, state)}<span>${word("profile", profile)}</span>${
-          why ? html`<span class="error-text">${why}</span>` : nothing
-        }${headline ? html`<span class="row-headline">${headline}</span>` : nothing}</span
-      >
-    </span>`;
+  const meta = html`${runs ? runsMeta(job) : jobMeta(job, state)}<span>${word("profile", profile)}</span>
+    ${why && html`<span class="error-text">${why}</span>`}
+    ${headline && html`<span class="row-headline">${headline}</span>`}`;
+  const main = parts.rowMain(parts.stateIcon(job.state), shown(title), meta);
   const more = { off: Boolean(state.pending[taskId]), title: t(`task.${what}`) };
   const sign = what === "cancel" ? "x" : "retry";
   const order = () => act.orderJob(job, what);

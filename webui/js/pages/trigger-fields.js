@@ -194,11 +194,7 @@ function conditionList(here) {
   const choices = choicesOf(["and", "or"], (join) => t(`form.join.${join}`));
   return html`${fieldView({ name: "join", as: selectField, choices }, here)}
     <ol class="conditions">
-      ${repeat(
-        form.rows,
-        (/** @type {ConditionRow} */ row) => row.key,
-        (/** @type {ConditionRow} */ row, /** @type {number} */ at) => rowView(row, at, here),
-      )}
+      ${repeat(form.rows, (row) => row.key, (row, at) => rowView(row, at, here))}
     </ol>
     ${button(t("form.addRow"), () => act.forms.addRow(form.key), { sign: "plus", id: "add-row" })}`;
 }

@@ -22,7 +22,7 @@ export function triggersView(state, act) {
       <a class="button small" href="#/triggers/new">${icon("plus")}${t("triggers.new")}</a>
     </div>
     ${triggers.length ? nothing : parts.emptyState(t("triggers.empty"), t("triggers.emptyText"))}
-    ${GROUPS.map((name) => groupView(name, triggers.filter((one) => groupOf(one) === name), state, act))}`;
+    ${GROUPS.map((name) => listOf(name, triggers.filter((one) => groupOf(one) === name), state, act))}`;
 }
 
 /** @param {Trigger} a @param {Trigger} b  The next to fire first. */
@@ -37,25 +37,18 @@ function lastEnd({ recent }) {
 }
 
 /** @param {Trigger} trigger  What the user has paused needs no attention. */
-export function groupOf(trigger) {
+function groupOf(trigger) {
   if (trigger.broken || trigger.pausedBy) return "attention";
   if (!trigger.enabled) return "paused";
   return trigger.blockedBy || lastEnd(trigger)?.state === "failed" ? "attention" : "active";
 }
 
 /** @param {(typeof GROUPS)[number]} name @param {Trigger[]} triggers @param {State} state @param {Actions} act */
-function groupView(name, triggers, state, act) {
+function listOf(name, triggers, state, act) {
   if (!triggers.length) return nothing;
-  return html`<section class="group" data-group=${name}>
-    <h3>${t(`triggers.group.${name}`)} <span class="group-count">${triggers.length}</span></h3>
-    <ul class="rows">
-      ${repeat(
-        triggers,
-        (/** @type {Trigger} */ trigger) => trigger.id,
-        (/** @type {Trigger} */ trigger) => rowView(trigger, state, act),
-      )}
-    </ul>
-  </section>`;
+  const title = html`${t(`triggers.group.${name}`)} <span class="group-count">${triggers.length}</span>`;
+  const rows = repeat(triggers, ({ id }) => id, (trigger) => rowView(trigger, state, act));
+  return parts.groupView(name, title, rows);
 }
 
 /** @param {Trigger} trigger @param {State} state @param {Actions} act */
@@ -190,10 +183,8 @@ function headView({ id, explanation }, trigger, state, act) {
 function buttonsView({ id, enabled, type, broken }, state, act) {
   const off = Boolean(state.pending[id]);
   if (state.confirming === id) {
-    const yes = () => act.removeTrigger(id);
-    const no = () => act.store.set({ confirming: "" });
-    const keep = t("triggers.removeNo");
-    return parts.confirmView(t("triggers.confirm"), [t("triggers.removeYes"), yes], [keep, no, "trigger-keep"]);
+    const remove = () => act.removeTrigger(id);
+    return parts.confirmView(act, t("triggers.confirm"), t("triggers.removeYes"), remove);
   }
   const order = (/** @type {"run" | "pause" | "resume"} */ what, /** @type {string} */ sign) =>
     button(t(`triggers.${what}`), () => act.orderTrigger(id, what), { sign, off });
@@ -202,7 +193,7 @@ function buttonsView({ id, enabled, type, broken }, state, act) {
   return html`<div class="trigger-actions">
     ${type === "broken" ? nothing : orders /* of the others nothing is known but the file */}
     ${broken ? nothing : edit}
-    ${iconButton("trash", t("triggers.remove"), () => act.store.set({ confirming: id }), { off })}
+    ${iconButton("trash", t("triggers.remove"), () => act.ask(id), { off })}
   </div>`;
 }
 

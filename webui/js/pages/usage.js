@@ -13,7 +13,6 @@ const STEP = 10;
 const BAR = 7;
 const HIGH = 80;
 
-/** Loaded when one comes to the page, and when what was used has changed. */
 export class UsageKeeper {
   /** @param {Store} store @param {Api} api */
   constructor(store, api) {
@@ -26,13 +25,13 @@ export class UsageKeeper {
 
   /** @param {State} state @param {State} before */
   onChange(state, before) {
-    if (state.route.view !== "usage" || state.session !== "in") return;
-    const opened = state.route !== before.route || state.session !== before.session;
-    const runs = (/** @type {State} */ at) => at.status?.usage.runs;
-    const load = () => void this.reports.load();
-    if (opened) load();
-    else if (runs(state) !== runs(before)) this.reports.soon(load, REFRESH_MS);
+    this.reports.follow(madeOf(state), madeOf(before), REFRESH_MS);
   }
+}
+
+/** @param {State} state */
+function madeOf({ session, route, status }) {
+  return session === "in" && route.view === "usage" ? [status?.usage.runs] : null;
 }
 
 /** @param {State} state @param {Actions} act */
