@@ -43,8 +43,8 @@ function drawSoon(/** @type {() => void} */ draw) {
 }
 
 store.onChange((state, before) => {
-  const { keepers, memory, engines, life } = actions;
-  for (const one of [...Object.values(keepers), memory, engines, life]) one.onChange(state, before);
+  const { keepers, triggers, memory, engines, life } = actions;
+  for (const one of [...Object.values(keepers), triggers, memory, engines, life]) one.onChange(state, before);
   draw(state, before);
   keepDrafts(state, before);
   keepAddress(state);

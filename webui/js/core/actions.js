@@ -6,7 +6,7 @@ import { HomeKeeper } from "../pages/home-keeper.js";
 import { JobsKeeper } from "../pages/jobs.js";
 import { LifeActions } from "../pages/life.js";
 import { MemoryActions } from "../pages/memory-keeper.js";
-import { FormActions, TriggerKeeper } from "../pages/trigger-keeper.js";
+import { TriggerActions } from "../pages/trigger-keeper.js";
 import { UsageKeeper } from "../pages/usage.js";
 import { words } from "./api.js";
 import { copyText } from "./copy.js";
@@ -46,11 +46,10 @@ export class Actions {
     this.keepers = {
       detail: new DetailKeeper(store, api),
       jobs: new JobsKeeper(store, api),
-      trigger: new TriggerKeeper(store, api, { zone: ownZone }),
       usage: new UsageKeeper(store, api),
       home: new HomeKeeper(store, api),
     };
-    this.forms = new FormActions(store, api, this);
+    this.triggers = new TriggerActions(store, api, this);
     this.memory = new MemoryActions(store, api, this);
     this.files = new FileActions(store, api, this);
     this.engines = new EngineActions(store, api, this);
@@ -252,7 +251,7 @@ export class Actions {
   }
 
   moreJobs() {
-    void this.keepers.jobs.load(this.store.state.list.before !== null);
+    void this.keepers.jobs.page.load(this.store.state.list);
   }
 
   /** @param {string} id  Of a trigger: its runs are shown, or no more. */

@@ -17,6 +17,7 @@ export class Resource {
 
   /** @param {any} [key]  Of what is asked for, where there is more than one. */
   async load(key) {
+    clearTimeout(this.resting);
     this.update({ load: "loading" }, key);
     try {
       this.update({ load: "ready", data: await this.request(key) }, key);
@@ -48,13 +49,9 @@ export class Resource {
 
   /** @param {any} key @param {number} ms  Debounced: only the last key called for is loaded. */
   rested(key, ms) {
-    this.wake();
-    this.resting = setTimeout(() => void this.load(key), ms);
-  }
-
-  /** Cancels what `rested` would load. */
-  wake() {
     clearTimeout(this.resting);
+    this.update({ load: "loading" }, key);
+    this.resting = setTimeout(() => void this.load(key), ms);
   }
 }
 

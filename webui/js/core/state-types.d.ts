@@ -122,8 +122,8 @@ interface Field {
   placeholder?: string;
   /** of an input */
   type?: string;
-  /** the id of what is proposed */
-  list?: string;
+  /** what is proposed */
+  list?: string[];
   inputmode?: string;
   required?: boolean;
   /** code, not prose */
@@ -260,7 +260,7 @@ interface MemoryPage {
   whole: string[];
   /** what is looked for; empty: nothing */
   asked: string;
-  stage: "idle" | "asking" | "ready" | "failed";
+  stage: "idle" | "loading" | "ready" | "failed";
   /** the last ones, shown until the next come */
   hits: SearchHit[];
   /** why a plain scan served */
@@ -397,7 +397,7 @@ interface TaskPage {
   usage: TokenCounts | null;
   /** what it changed */
   diff: Diff | null;
-  diffLoad: "idle" | "failed";
+  diffLoad: "idle" | Loaded["load"];
   /** files of the diff and their parts: open, or closed */
   unfolded: Record<string, boolean>;
   output: TaskOutput;

@@ -40,7 +40,8 @@ function entryView(entry, state, act) {
   if (entry.type === "draft") return draftView(entry);
   if (entry.type === "day") {
     const today = dayKey(state.now);
-    return guard([entry.at, today, language()], () => dayView(entry.at, state.now));
+    const name = () => dayName(entry.at, state.now, language());
+    return guard([entry.at, today, language()], () => html`<li class="day"><span>${name()}</span></li>`);
   }
   if (entry.type === "job") return jobCard(entry, state, act);
   if (entry.type === "runs") return runsLine(entry.job, entry.messageId, state, act);
@@ -50,11 +51,6 @@ function entryView(entry, state, act) {
   return guard([message, delivery, error, joined, hits, choice, language()], () =>
     messageView(entry, state, act),
   );
-}
-
-/** @param {string} at @param {number} now */
-function dayView(at, now) {
-  return html`<li class="day"><span>${dayName(at, now, language())}</span></li>`;
 }
 
 /** @param {State} state @param {Actions} act  What stands above the first message. */

@@ -2,7 +2,7 @@
 
 import { t } from "../core/i18n.js";
 import { newId } from "../core/ids.js";
-import { SettingsPage } from "../core/resource.js";
+import { Resource, SettingsPage } from "../core/resource.js";
 
 const NAME = /^[a-z][a-z0-9_-]{0,31}$/;
 const ADDRESS = /^[a-z][a-z0-9+.-]*:\/\/\S+$/i;
@@ -51,6 +51,11 @@ export class LifeActions extends SettingsPage {
       const { values } = await api.settings();
       return { selfAwake, notify, values };
     });
+    this.diff = new Resource(api.branchDiff, ({ data = null, error }, branch) => {
+      const { shown } = store.state.life;
+      const why = error ? page.why(error) : "";
+      if (shown && shown.branch === branch) this.set({ shown: { ...shown, diff: data, error: why } });
+    });
   }
 
   /** @param {Partial<LifePage>} values */
@@ -68,14 +73,8 @@ export class LifeActions extends SettingsPage {
   /** @param {string} branch  Its diff is loaded and shown, or no more. */
   async showDiff(branch) {
     if (this.store.state.life.shown?.branch === branch) return this.set({ shown: null });
-    const shown = { branch, diff: null, error: "", unfolded: {} };
-    this.set({ shown });
-    try {
-      const diff = await this.api.branchDiff(branch);
-      this.set({ shown: { ...shown, diff } });
-    } catch (error) {
-      this.set({ shown: { ...shown, error: this.page.why(error) } });
-    }
+    this.set({ shown: { branch, diff: null, error: "", unfolded: {} } });
+    await this.diff.load(branch);
   }
 
   /** @param {string} key @param {boolean} open  A file of the diff, or a part of it. */

@@ -57,11 +57,7 @@ function searchField({ memory: { query } }, { memory }) {
       @input=${typing((text) => memory.type(text))}
       @keydown=${onKey}
     />
-    ${
-      query
-        ? iconButton("x", t("memory.clear"), () => memory.clear())
-        : html`<kbd aria-hidden="true">/</kbd>`
-    }
+    ${query ? iconButton("x", t("memory.clear"), () => memory.clear()) : html`<kbd aria-hidden="true">/</kbd>`}
   </form>`;
 }
 
@@ -77,12 +73,11 @@ function foundView(state, act) {
 /** @param {State} state @param {Actions} act */
 function foundList(state, act) {
   const { stage, hits, fallback, error } = state.memory;
-  if (stage === "failed") {
-    return failedView(() => act.memory.search(), error, t("memory.searchFailed"));
-  }
+  const again = () => act.memory.search();
+  if (stage === "failed") return failedView(again, error, t("memory.searchFailed"));
   if (stage !== "ready" && !hits.length) return loading(t("memory.searching"));
   if (!hits.length) return emptyState(t("memory.nothing"), t("memory.nothingText"));
-  const busy = stage === "asking";
+  const busy = stage === "loading";
   return html`${footNote(fallback ? t("memory.fallback", { why: fallback }) : "")}
     <ul class="found ${busy ? "is-busy" : ""}" aria-busy=${busy}>
       ${hits.map((hit) => hitView(hit, state, act))}
@@ -94,27 +89,24 @@ function footNote(text) {
   return text ? html`<p class="foot-note">${text}</p>` : nothing;
 }
 
-/** @param {SearchHit} hit @param {State} state @param {Actions} act  It opens where it stands. */
+/** @param {SearchHit} hit @param {State} state @param {Actions} act */
 function hitView(hit, state, act) {
-  const place = placeOfHit(hit);
   const inside = html`<span class="hit-head">${headOf(hit, state)}</span>
     <span class="hit-text"
       >${piecesOf(hit.snippet, hit.marks).map((piece) =>
         piece.marked ? html`<mark>${piece.text}</mark>` : piece.text,
       )}</span
     >`;
-  return html`<li class="hit" data-note="${hit.source}:${hit.line}">
-    ${
-      !place
-        ? html`<div class="hit-link">${inside}</div>`
-        : "view" in place
-          ? html`<a class="hit-link" href=${hashOf(place)}>${inside}</a>`
-          : button(inside, () => act.memory.openMessage(place.message, hit.day), {
-              look: "hit-link",
-              off: Boolean(state.pending[place.message]),
-            })
-    }
-  </li>`;
+  return html`<li class="hit" data-note="${hit.source}:${hit.line}">${linkTo(hit, inside, state, act)}</li>`;
+}
+
+/** @param {SearchHit} hit @param {unknown} inside @param {State} state @param {Actions} act  To where it stands. */
+function linkTo(hit, inside, { pending }, { memory }) {
+  const place = placeOfHit(hit);
+  if (!place) return html`<div class="hit-link">${inside}</div>`;
+  if ("view" in place) return html`<a class="hit-link" href=${hashOf(place)}>${inside}</a>`;
+  const { message: id } = place;
+  return button(inside, () => memory.openMessage(id, hit.day), { look: "hit-link", off: Boolean(pending[id]) });
 }
 
 /** @param {SearchHit} hit @param {State} state  Where it stands, when, and who said it. */
@@ -147,23 +139,16 @@ function listView(state, act) {
   const bare = files.every((file) => file.kind === "docs");
   const begun = bare || files.some((file) => file.kind === "longTerm");
   const count = index?.passages ? tn("memory.indexed", index.passages) : "";
+  const badge = open ? html`<span class="badge">${tn("backlog.open", open)}</span>` : nothing;
+  const begin = hashOf({ view: "noteEdit", path: LONG_TERM });
+  const link = html`<p class="group-none"><a href=${begin}>${t("memory.longTermNew")}</a></p>`;
   return html`<div class="memory-actions">
-      <a class="button small" href="#/backlog"
-        >${icon("tasks")}${t("backlog.title")}${
-          open ? html`<span class="badge">${tn("backlog.open", open)}</span>` : nothing
-        }</a
-      >
+      <a class="button small" href="#/backlog">${icon("tasks")}${t("backlog.title")}${badge}</a>
       <a class="button small" href="#/memory/new">${icon("plus")}${t("memory.new")}</a>
     </div>
     ${bare ? emptyState(t("memory.empty"), t("memory.emptyText")) : nothing}
     ${GROUPS.map((name) => filesOf(name, state, act))}
-    ${
-      begun
-        ? nothing
-        : html`<p class="group-none">
-            <a href=${hashOf({ view: "noteEdit", path: LONG_TERM })}>${t("memory.longTermNew")}</a>
-          </p>`
-    }
+    ${begun ? nothing : link}
     ${footNote(index?.fallback ? t("memory.fallback", { why: index.fallback }) : count)}`;
 }
 

@@ -29,21 +29,18 @@ export function messageActions({ message, delivery }, state, act) {
   if (delivery && !OVER.has(delivery)) return nothing; // it is on its way: other things can be done
   const { id, role, text, turnId, files } = message;
   const look = "icon-button";
-  const why = { look, tab: -1, expanded: Boolean(state.hits[turnId ?? ""]?.open), controls: `why-${id}` };
+  const ask = (/** @type {string} */ turn) => {
+    const why = { look, tab: -1, expanded: Boolean(state.hits[turn]?.open), controls: `why-${id}` };
+    return iconButton("info", t("why.open"), () => act.memory.toggleHits(turn), why);
+  };
   const order = (/** @type {string} */ name, /** @type {string} */ sign, /** @type {() => void} */ run) =>
     iconButton(sign, t(`act.${name}`), run, { look, tab: name === "copy" ? 0 : -1 });
+  const own = html`${order("again", "retry", () => act.sendAgain(text, files))}
+  ${order("edit", "edit", () => act.editText(text, false, files))}`;
   return html`<div class="message-actions" role="toolbar" aria-label=${t("act.label")} @keydown=${moveInside}>
     ${order("copy", "copy", () => act.copyMessage(text))} ${order("quote", "quote", () => act.quote(text))}
-    ${
-      role === "user"
-        ? html`${order("again", "retry", () => act.sendAgain(text, files))} ${order("edit", "edit", () => act.editText(text, false, files))}`
-        : nothing
-    }
-    ${
-      role === "agent" && turnId
-        ? iconButton("info", t("why.open"), () => act.memory.toggleHits(turnId), why)
-        : nothing
-    }
+    ${role === "user" ? own : nothing}
+    ${role === "agent" && turnId ? ask(turnId) : nothing}
   </div>`;
 }
 
@@ -62,7 +59,8 @@ export function whyView(message, state, act) {
   const known = turnId ? state.hits[turnId] : null;
   if (!turnId || message.role !== "agent") return nothing;
   return html`<div id="why-${id}" class="why" ?hidden=${!known?.open}>
-    ${known?.open ? html`<p class="muted">${whyFacts(message).join(" · ")}</p>${message.memory ? hitsView(turnId, known, state, act) : nothing}` : nothing}
+    ${known?.open ? html`<p class="muted">${whyFacts(message).join(" · ")}</p>` : nothing}
+    ${known?.open && message.memory ? hitsView(turnId, known, state, act) : nothing}
   </div>`;
 }
 

@@ -28,7 +28,9 @@ export function messageView(entry, state, act) {
     ${role === "user" ? nothing : html`<span class="glyph">${icon(glyph(message))}</span>`}
     <div class="message-body">
       <span class="sr-only">${t(`role.${role}`)}</span>
-      ${sentFilesView(message.files, act)} ${message.text ? bodyView(message) : nothing} ${optionsView(message, state)} ${outcomeView(message, state, act)} ${role === "system" ? nothing : chips}
+      ${sentFilesView(message.files, act)} ${message.text ? bodyView(message) : nothing}
+      ${optionsView(message, state)} ${outcomeView(message, state, act)}
+      ${role === "system" ? nothing : chips}
       <div class="meta">
         ${clock(message.createdAt)} ${repeatsView(message)} ${role === "user" ? deliveryView(entry, act) : nothing}
         ${role === "system" ? chips : nothing} ${messageActions(entry, state, act)}

@@ -94,17 +94,9 @@ export function noteFormView(state, act) {
   const title = path ? t("note.editTitle", { title: titleOf(path, state) }) : t("note.newTitle");
   const read = hashOf({ view: "note", path, line: null });
   const shut = note?.path === path && note.file?.editable === false ? note.file : null;
+  const none = shut ? html`<p class="muted">${whyNot(shut)}</p>` : unreadView(path, state, act);
   return html`${path ? parts.backLink(read, t("note.backRead")) : backToMemory(state)}
-    <div class="form-page note-page">
-      <h2 tabindex="-1" data-focus>${title}</h2>
-      ${
-        form
-          ? formView(form, state, act)
-          : shut
-            ? html`<p class="muted">${whyNot(shut)}</p>`
-            : unreadView(path, state, act)
-      }
-    </div>`;
+  ${parts.pageView("form-page note-page", title, form ? formView(form, state, act) : none)}`;
 }
 
 /** @param {NoteForm} form @param {State} state @param {Actions} act */
@@ -128,17 +120,14 @@ function formView(form, state, act) {
       change: (value) => memory.edit(key, { title: value }),
     });
   const drop = () => memory.startFrom(key, base);
+  const again = html`<p class="note-told">
+    ${icon("info")}<span>${t("note.restored")}</span>
+    ${button(t("note.restoredDrop"), drop, { look: "link" })}
+  </p>`;
   const submit = parts.onSubmit(() => void memory.save(key));
   return html`<form class="note-form" id="note-form" novalidate @submit=${submit}>
     ${isNew ? titleField() : nothing} ${conflict ? conflictView(form, conflict, memory) : nothing}
-    ${
-      restored && !conflict
-        ? html`<p class="note-told">
-            ${icon("info")}<span>${t("note.restored")}</span>
-            ${button(t("note.restoredDrop"), drop, { look: "link" })}
-          </p>`
-        : nothing
-    }
+    ${restored && !conflict ? again : nothing}
     <div class="field note-field">
       <label for="note-text" class=${isNew ? "" : "sr-only"}>${t("note.text")}</label>
       <textarea
@@ -163,25 +152,17 @@ function formView(form, state, act) {
 function conflictView({ key, busy: off, text }, { current, shown }, memory) {
   const mine = t(current ? "note.overwrite" : "note.again");
   const look = () => memory.edit(key, { conflict: { current, shown: !shown } });
-  return html`<section
-    class="conflict"
-    id="note-conflict"
-    tabindex="-1"
-    aria-labelledby="conflict-title"
-  >
+  const label = t(shown ? "note.lookAway" : "note.look");
+  return html`<section class="conflict" id="note-conflict" tabindex="-1" aria-labelledby="conflict-title">
     <p class="conflict-title" id="conflict-title">
       ${icon("alert")}${t(current ? "note.conflict" : "note.gone")}
     </p>
     <p>${t(current ? "note.conflictText" : "note.goneText")}</p>
     ${current && shown ? otherView(current.text, text) : nothing}
     <div class="conflict-actions">
-      ${
-        current
-          ? button(t(shown ? "note.lookAway" : "note.look"), look, { expanded: shown })
-          : nothing
-      }
+      ${current && button(label, look, { expanded: shown })}
       ${button(mine, () => memory.overwrite(key), { look: "small danger", off })}
-      ${current ? button(t("note.takeOther"), () => memory.startFrom(key, current)) : nothing}
+      ${current && button(t("note.takeOther"), () => memory.startFrom(key, current))}
     </div>
   </section>`;
 }

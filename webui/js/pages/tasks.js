@@ -21,6 +21,7 @@ export function tasksView(state, act) {
   const groups = Object.entries(jobGroups(state)).filter(([, jobs]) => jobs.length);
   const none = !groups.length && list.load === "ready";
   const failed = list.load === "failed";
+  const more = button(t("tasks.loadMore"), () => act.moreJobs(), { sign: "down" });
   return html`${title} ${filterView(state, act)}
   ${groups.map(([name, jobs]) => {
     const rows = repeat(jobs, (job) => job.id, (job) => rowView(job, state, act));
@@ -28,11 +29,7 @@ export function tasksView(state, act) {
   })}
   ${none ? html`<p class="group-none">${t("tasks.none")}</p>` : nothing}
   ${failed ? html`<p class="error-text">${t("load.failed")}</p>` : nothing}
-  ${
-    list.before || failed
-      ? button(t("tasks.loadMore"), () => act.moreJobs(), { sign: "down" })
-      : nothing
-  }`;
+  ${list.before || failed ? more : nothing}`;
 }
 
 /** @param {State} state @param {Actions} act */
@@ -41,6 +38,10 @@ function filterView({ list, totals }, act) {
     chip === "trigger"
       ? nothing
       : html` <span class="group-count">${count(totalOf(totals, chip), language())}</span>`;
+  const chipButton = (/** @type {string} */ chip) => {
+    const look = { look: "chip", pressed: chip === list.chip };
+    return button(html`${t(`chip.${chip}`)}${total(chip)}`, () => act.filterJobs({ chip }), look);
+  };
   return html`<div class="job-filter">
     <input
       type="search"
@@ -50,12 +51,7 @@ function filterView({ list, totals }, act) {
       @input=${parts.typing((q) => act.filterJobs({ q }))}
     />
     <div class="chips" role="group" aria-label=${t("tasks.filter")}>
-      ${Object.keys(CHIPS).map((chip) =>
-        button(html`${t(`chip.${chip}`)}${total(chip)}`, () => act.filterJobs({ chip }), {
-          look: "chip",
-          pressed: chip === list.chip,
-        }),
-      )}
+      ${Object.keys(CHIPS).map(chipButton)}
     </div>
   </div>`;
 }
@@ -77,17 +73,12 @@ function rowView(job, state, act) {
   const more = { off: Boolean(state.pending[taskId]), title: t(`task.${what}`) };
   const sign = what === "cancel" ? "x" : "retry";
   const order = () => act.orderJob(job, what);
+  const link = runs
+    ? button(main, () => act.toggleRuns(id), { look: "row-link", expanded })
+    : html`<a class="row-link" href="#/task/${taskId}">${main}</a>`;
+  const orders = isLive(job) || failed;
   return html`<li class="row is-${job.state}" data-task=${taskId}>
-      ${
-        runs
-          ? button(main, () => act.toggleRuns(id), { look: "row-link", expanded })
-          : html`<a class="row-link" href="#/task/${taskId}">${main}</a>`
-      }
-      ${
-        isLive(job) || failed
-          ? parts.iconButton(sign, t(`task.${what}Named`, { title }), order, more)
-          : nothing
-      }
+      ${link} ${orders ? parts.iconButton(sign, t(`task.${what}Named`, { title }), order, more) : nothing}
     </li>
     ${expanded ? html`<li class="row-runs">${runsList(job, state, act)}</li>` : nothing}`;
 }

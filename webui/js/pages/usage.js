@@ -4,7 +4,8 @@ import { html, nothing, svg } from "../core/html.js";
 import { language, t, tn } from "../core/i18n.js";
 import { stateResource } from "../core/resource.js";
 import { count } from "../core/time.js";
-import { backLink, engineName, factsList, failedView, loading, word } from "../ui/parts.js";
+import { backLink, engineName, factsList, failedView, loading } from "../ui/parts.js";
+import { pageView, sectionView, word } from "../ui/parts.js";
 
 const BY = /** @type {const} */ (["day", "engine", "role", "trigger"]);
 const REFRESH_MS = 2000;
@@ -37,10 +38,7 @@ function madeOf({ session, route, status }) {
 /** @param {State} state @param {Actions} act */
 export function usageView(state, act) {
   return html`${backLink("#/tasks", t("task.back"))}
-    <div class="usage-page">
-      <h2 tabindex="-1" data-focus>${t("usage.title")}</h2>
-      ${bodyView(state, act)}
-    </div>`;
+  ${pageView("usage-page", t("usage.title"), bodyView(state, act))}`;
 }
 
 /** @param {State} state @param {Actions} act */
@@ -81,22 +79,16 @@ function barsView({ rows }) {
 function groupView({ by, rows, total }) {
   if (!rows.length) return nothing;
   const all = Math.max(tokens(total), 1);
-  return html`<section>
-    <h3>${t(`usage.by.${by}`)}</h3>
-    <ul class="usage-rows">
-      ${rows.map(
-        (row) =>
-          html`<li>
-            <span class="usage-name">${name(by, row)}</span>
-            <span class="usage-share" aria-hidden="true"
-              ><svg viewBox="0 0 100 4" preserveAspectRatio="none">
-                <rect width=${(tokens(row) / all) * 100} height="4"></rect></svg
-            ></span>
-            <span class="usage-counts">${tokensAndCost(row)}</span>
-          </li>`,
-      )}
-    </ul>
-  </section>`;
+  const rowView = (/** @type {UsageRow} */ row) =>
+    html`<li>
+      <span class="usage-name">${name(by, row)}</span>
+      <span class="usage-share" aria-hidden="true"
+        ><svg viewBox="0 0 100 4" preserveAspectRatio="none">
+          <rect width=${(tokens(row) / all) * 100} height="4"></rect></svg
+      ></span>
+      <span class="usage-counts">${tokensAndCost(row)}</span>
+    </li>`;
+  return sectionView(t(`usage.by.${by}`), html`<ul class="usage-rows">${rows.map(rowView)}</ul>`);
 }
 
 /** @param {UsageReport["by"]} by @param {UsageRow} row */

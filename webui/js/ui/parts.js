@@ -175,6 +175,22 @@ export function rowMain(sign, title, meta) {
     </span>`;
 }
 
+/** @param {string} title @param {unknown} inside @param {string} [look]  A part of a page, under its title. */
+export function sectionView(title, inside, look = "") {
+  return html`<section class=${look}>
+    <h3>${title}</h3>
+    ${inside}
+  </section>`;
+}
+
+/** @param {string} look @param {string} title @param {unknown} inside  What one comes to, under its title. */
+export function pageView(look, title, inside) {
+  return html`<div class=${look}>
+    <h2 tabindex="-1" data-focus>${title}</h2>
+    ${inside}
+  </div>`;
+}
+
 /** @param {string} href @param {string} label */
 export function backLink(href, label) {
   return html`<a class="back" href=${href}>${icon("back")}${label}</a>`;
