@@ -102,10 +102,10 @@ interface Look {
   title?: string;
   /** what it shows and hides is shown */
   expanded?: boolean;
+  /** the id of that */
+  controls?: string;
   /** what it switches is on */
   pressed?: boolean;
-  /** the id of what it shows and hides */
-  controls?: string;
   /** -1: other keys than Tab lead to it */
   tab?: number;
 }

@@ -110,7 +110,7 @@ export function usageWords(used) {
 
 /** @param {unknown} label @param {(event: any) => void} click @param {Look} [more] */
 export function button(label, click, more = {}) {
-  const { sign, look = "small", off = false, id, named, title, tab } = more;
+  const { sign, look = "small", off = false, id, named, title, expanded, controls, pressed } = more;
   return html`<button
     type="button"
     id=${id ?? nothing}
@@ -118,10 +118,10 @@ export function button(label, click, more = {}) {
     title=${title ?? nothing}
     ?disabled=${off}
     aria-label=${named ?? nothing}
-    aria-expanded=${more.expanded ?? nothing}
-    aria-controls=${more.controls ?? nothing}
-    aria-pressed=${more.pressed ?? nothing}
-    tabindex=${tab ?? nothing}
+    aria-expanded=${expanded ?? nothing}
+    aria-controls=${controls ?? nothing}
+    aria-pressed=${pressed ?? nothing}
+    tabindex=${more.tab ?? nothing}
     @click=${click}
   >
     ${sign ? icon(sign) : nothing}${label}
@@ -215,7 +215,8 @@ export function factsList(facts) {
       <dt>${t(key)}</dt>
       <dd>${value}</dd>
     </div>`;
-  return html`<dl class="facts">${facts.filter(([, value]) => value).map(row)}</dl>`;
+  const known = facts.filter(([, value]) => value);
+  return known.length ? html`<dl class="facts">${known.map(row)}</dl>` : nothing;
 }
 
 /** @param {(event: any) => void} act  Of a form: what sending it does. */
