@@ -582,6 +582,17 @@ def test_a_message_of_the_user_starts_a_new_group_of_what_a_model_said() -> None
     assert grouped(*told) == [["b"], ["a", "c"]]
 
 
+def test_many_messages_of_one_trigger_push_no_other_off_the_page(web: Any) -> None:
+    HistoryStore(web.files).add([of_trigger("a", role="user")])
+    HistoryStore(web.files).add([of_trigger(f"b{n}", "g1") for n in range(360)])
+    page = web.ask("GET", "/api/messages?limit=2").get_json()
+    assert [(line["id"], len(line["repeats"])) for line in page["messages"]] == [
+        ("a", 0),
+        ("b359", 359),
+    ]
+    assert page["before"] is None
+
+
 def test_the_api_counts_them_and_the_transcript_keeps_each(web: Any) -> None:
     HistoryStore(web.files).add([of_trigger(id_, "g1") for id_ in "abc"])
     (shown,) = web.ask("GET", "/api/messages").get_json()["messages"]

@@ -8,7 +8,11 @@ import { said, sectionView, stateIcon, word } from "../ui/parts.js";
 export function chainView(chain, own, state) {
   if (chain.length < 2) return nothing;
   const title = t("chain.title");
-  const steps = chain.map((step) => stepView(step, own, state));
+  const steps = chain.map((step, at) => {
+    const above = chain.slice(0, at).findLast((one) => one.depth < step.depth);
+    const after = step.after.filter((link) => link.id !== above?.id); // its place says it
+    return stepView({ ...step, after }, own, state);
+  });
   return sectionView(title, html`<ol class="trace" aria-label=${title}>${steps}</ol>`, "chain");
 }
 

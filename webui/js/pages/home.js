@@ -53,7 +53,7 @@ function needsView({ question, failures, triggers, engines }, state, act) {
         "failed",
         `#/task/${run.id}`,
         run.title,
-        failureWords(run, state),
+        failureView(run, state),
         button(t("task.retry"), () => act.order(run.id, "retry"), off(run.id)),
       ),
     ),
@@ -62,7 +62,7 @@ function needsView({ question, failures, triggers, engines }, state, act) {
         "paused",
         `#/trigger/${trigger.id}`,
         triggerTitle(trigger),
-        [said(trigger.headline), said(trigger.last)].filter(Boolean).join(" "),
+        said(trigger.headline),
         button(t("triggers.resume"), () => act.orderTrigger(trigger.id, "resume"), off(trigger.id)),
       ),
     ),
@@ -79,8 +79,10 @@ function needsView({ question, failures, triggers, engines }, state, act) {
 }
 
 /** @param {Run} run @param {State} state */
-function failureWords(run, state) {
-  const why = run.error || word("reason", run.failureReason);
+function failureView(run, state) {
+  const exit = /^exit code (-?\d+)/.exec(run.error ?? "")?.[1];
+  const said = run.failureReason === "error" && !exit && run.error;
+  const why = said || parts.failureWords(run.failureReason, exit);
   const times = run.count > 1 ? html`<span>${tn("home.times", run.count)}</span>` : nothing;
   return html`<span class="error-text">${why}</span>${times}
     <span>${since(run.completedAt ?? run.createdAt, state.now)}</span>`;
@@ -128,8 +130,8 @@ function timelineView({ timeline, moreRuns }, { now }) {
     </tr>`);
   const heads = ["task", "state", "queued", "waited", "ran"];
   if (!bars.length) return group("timeline", []);
-  const count = `${bars.length}${moreRuns ? "+" : ""}`;
-  const title = html`${t("home.timeline")} <span class="group-count">${count}</span>`;
+  const count = moreRuns ? html`<span class="group-count">${tn("home.newest", bars.length)}</span>` : nothing;
+  const title = html`${t("home.timeline")} ${count}`;
   return parts.groupView("timeline", title, nothing, html`<figure class="day-bars">
       <svg viewBox="0 0 1000 ${high}" height=${high} preserveAspectRatio="none" aria-hidden="true">
         ${bars.map(barView)}

@@ -97,7 +97,7 @@ function selfAwakeView({ enabled, why, next, nextAt, runs, branches }, state, ac
     <h3 id="awake-title">${t("awake.title")}</h3>
     <p class="muted">${t("awake.hint")}</p>
     <div class="trigger-actions">
-      ${button(t("awake.switch"), toggle, { look: "", pressed: enabled, sign: enabled ? "check" : "pause", off, id: "awake-switch" })}
+      ${button(t("awake.switch"), toggle, { look: "", pressed: enabled, sign: enabled ? "check" : "dark", off, id: "awake-switch" })}
       ${button(t("awake.run"), () => void act.life.selfAwake("run"), { look: "", sign: "play", off: off || busy })}
     </div>
     ${parts.factsList([

@@ -60,7 +60,7 @@ function snoozeButtons(message, act) {
   if (!task) return nothing;
   return html`<span class="meta-actions">
     ${SNOOZES.map(([name, when]) =>
-      button(t(`snooze.${name}`), () => act.snooze(task, when), { sign: "retry", look: "link" }),
+      button(t(`snooze.${name}`), () => act.snooze(task, when), { sign: "trigger", look: "link" }),
     )}
   </span>`;
 }

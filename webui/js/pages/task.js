@@ -95,12 +95,10 @@ function factsView(task, { now, detail, triggers }) {
 function failureView(task, { result, output }) {
   if (task.state !== "failed") return nothing;
   const exit = result?.exitCode;
-  const why = [word("reason", task.failureReason) || t("state.failed")];
-  if (exit != null) why.push(t("task.exit", { code: exit }));
   const said = exit == null ? task.error : task.error?.replace(/^exit code -?\d+\s*/, "");
   const printed = output.blocks.some((block) => said && block.text.includes(said)); // shown below
   return html`<div class="failure" role="status">
-    <p class="failure-why">${why.join(" · ")}</p>
+    <p class="failure-why">${parts.failureWords(task.failureReason, exit)}</p>
     ${said && !printed ? html`<pre class="failure-text" tabindex="0">${said}</pre>` : nothing}
   </div>`;
 }

@@ -65,7 +65,7 @@ function rowView(job, state, act) {
   const expanded = runs && Boolean(state.runs[id]?.open);
   const why = failed ? word("reason", failureReason) : "";
   const [line = ""] = runs && outcome ? (outcome.error || outcome.text).split("\n", 1) : [];
-  const headline = job.headline || line;
+  const headline = job.headline || (line === title ? "" : line);
   const meta = html`${runs ? runsMeta(job) : jobMeta(job, state)}<span>${word("profile", profile)}</span>
     ${why && html`<span class="error-text">${why}</span>`}
     ${headline && html`<span class="row-headline">${headline}</span>`}`;

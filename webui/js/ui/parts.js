@@ -92,6 +92,13 @@ export function triggerTitle(trigger) {
   return trigger.title || shown(trigger.prompt.split("\n", 1)[0]) || trigger.id;
 }
 
+/** @param {string | null | undefined} reason @param {number | string | null | undefined} exitCode */
+export function failureWords(reason, exitCode) {
+  const code = Number(exitCode);
+  const exit = code ? t("task.exit", { code }) : "";
+  return [word("reason", reason) || t("state.failed"), exit].filter(Boolean).join(" · ");
+}
+
 /** @param {Trigger} trigger  When it fires; of a reminder, that it is one. */
 export function triggerWhen(trigger) {
   const when = said(trigger.words) || trigger.type;
