@@ -64,7 +64,7 @@ test("the keeper loads what the filter says, and follows what runs on a card", a
   const keeper = new JobsKeeper(store, api);
   keeper.onChange(store.state, before);
   await clock.pass(300);
-  await keeper.load(true);
+  await keeper.page.load(store.state.list);
   assert.deepEqual(calls, [{ q: "", before: null }, { q: "", before: "next" }]);
   store.patch("jobs", { r: job("r", "running", { messageId: "m" }) });
   keeper.onChange(store.state, store.state);

@@ -45,8 +45,8 @@ function drawSoon(/** @type {() => void} */ draw) {
 }
 
 store.onChange((state, before) => {
-  const { keepers, memory, engines, life } = actions;
-  for (const one of [...Object.values(keepers), memory, engines, life]) one.onChange(state, before);
+  const { keepers, triggers, memory, engines, life } = actions;
+  for (const one of [...Object.values(keepers), triggers, memory, engines, life]) one.onChange(state, before);
   draw(state, before);
   keepDrafts(state, before);
   keepAddress(state);
@@ -266,9 +266,7 @@ document.addEventListener("keydown", (event) => {
 function goUp(event) {
   const { route, confirming, wide: isWide, memory: found } = store.state;
   const up = above(route);
-  if (confirming === "note") actions.memory.confirm("", "#note-text");
-  else if (confirming.startsWith("backlog ")) actions.memory.confirm("", "#backlog-item");
-  else if (confirming) store.set({ confirming: "" });
+  if (confirming) actions.keep();
   else if (route.view === "memory" && found.query) actions.memory.clear();
   else if (up && !around(event, FORM_FIELDS)) actions.go(up);
   else if (route.view !== "chat" && !isWide) actions.go({ view: "chat" });

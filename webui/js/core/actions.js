@@ -6,7 +6,7 @@ import { HomeKeeper } from "../pages/home-keeper.js";
 import { JobsKeeper } from "../pages/jobs.js";
 import { LifeActions } from "../pages/life.js";
 import { MemoryActions } from "../pages/memory-keeper.js";
-import { FormActions, TriggerKeeper } from "../pages/trigger-keeper.js";
+import { TriggerActions } from "../pages/trigger-keeper.js";
 import { UsageKeeper } from "../pages/usage.js";
 import { words } from "./api.js";
 import { copyText } from "./copy.js";
@@ -45,11 +45,10 @@ export class Actions {
     this.keepers = {
       detail: new DetailKeeper(store, api),
       jobs: new JobsKeeper(store, api),
-      trigger: new TriggerKeeper(store, api, { zone: ownZone }),
       usage: new UsageKeeper(store, api),
       home: new HomeKeeper(store, api),
     };
-    this.forms = new FormActions(store, api, this);
+    this.triggers = new TriggerActions(store, api, this);
     this.memory = new MemoryActions(store, api, this);
     this.files = new FileActions(store, api, this);
     this.engines = new EngineActions(store, api, this);
@@ -245,7 +244,7 @@ export class Actions {
   }
 
   moreJobs() {
-    void this.keepers.jobs.load(this.store.state.list.before !== null);
+    void this.keepers.jobs.page.load(this.store.state.list);
   }
 
   /** @param {string} id  Of a trigger: its runs are shown, or no more. */
@@ -274,7 +273,6 @@ export class Actions {
 
   /** @param {string} id */
   async removeTrigger(id) {
-    this.store.set({ confirming: "" });
     return this.ordered(id, "remove", true, () => this.api.removeTrigger(id));
   }
 
@@ -325,6 +323,20 @@ export class Actions {
 
   focusComposer() {
     setTimeout(() => document.getElementById("composer")?.focus());
+  }
+
+  /** @param {string} confirming  Before something is lost, one is asked. */
+  ask(confirming) {
+    this.store.set({ confirming });
+    this.focus("#keep");
+  }
+
+  /** What was asked about stays as it is. */
+  keep() {
+    const [kind] = this.store.state.confirming.split(" ");
+    this.store.set({ confirming: "" });
+    const from = { note: "#note-text", backlog: "#backlog-item" }[kind];
+    if (from) this.focus(from);
   }
 
   /** Wherever one is: the field that searches everything. */

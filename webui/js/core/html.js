@@ -9,11 +9,14 @@ import { html, nothing, render, svg } from "../../vendor/lit-html/lit-html.js";
 import { Directive, directive } from "../../vendor/lit-html/directive.js";
 import { guard } from "../../vendor/lit-html/directives/guard.js";
 import { live } from "../../vendor/lit-html/directives/live.js";
-import { repeat } from "../../vendor/lit-html/directives/repeat.js";
+import { repeat as keyed } from "../../vendor/lit-html/directives/repeat.js";
 import { t } from "./i18n.js";
 import { shown } from "./shown.js";
 
-export { guard, html, live, nothing, render, repeat, svg };
+export { guard, html, live, nothing, render, svg };
+
+/** @type {<T>(items: T[], key: (item: T) => string, view: (item: T, at: number) => unknown) => unknown} */
+export const repeat = keyed;
 
 /** Beside the bundle's folder, webui/dist/. */
 const SPRITE = new URL("../icons.svg", import.meta.url).pathname;

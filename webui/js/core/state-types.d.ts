@@ -106,6 +106,8 @@ interface Look {
   controls?: string;
   /** what it switches is on */
   pressed?: boolean;
+  /** -1: other keys than Tab lead to it */
+  tab?: number;
 }
 
 /** A field of a form. */
@@ -120,8 +122,8 @@ interface Field {
   placeholder?: string;
   /** of an input */
   type?: string;
-  /** the id of what is proposed */
-  list?: string;
+  /** what is proposed */
+  list?: string[];
   inputmode?: string;
   required?: boolean;
   /** code, not prose */
@@ -258,7 +260,7 @@ interface MemoryPage {
   whole: string[];
   /** what is looked for; empty: nothing */
   asked: string;
-  stage: "idle" | "asking" | "ready" | "failed";
+  stage: "idle" | "loading" | "ready" | "failed";
   /** the last ones, shown until the next come */
   hits: SearchHit[];
   /** why a plain scan served */
@@ -334,8 +336,6 @@ interface EnginesPage {
   error: string;
   list: EngineList | null;
   form: EngineForm | null;
-  /** the endpoint whose removal is to be confirmed */
-  removing: string;
   /** the one whose order is shown */
   seat: string;
 }
@@ -397,7 +397,7 @@ interface TaskPage {
   usage: TokenCounts | null;
   /** what it changed */
   diff: Diff | null;
-  diffLoad: "idle" | "failed";
+  diffLoad: "idle" | Loaded["load"];
   /** files of the diff and their parts: open, or closed */
   unfolded: Record<string, boolean>;
   output: TaskOutput;
@@ -506,7 +506,7 @@ interface State {
   hits: Record<string, TurnHits>;
   /** what was asked of a task or trigger and is under way; empty: nothing any more */
   pending: Record<string, string>;
-  /** what is to be confirmed: a trigger's deletion by its id, `note`, or `backlog` and an item */
+  /** what is to be confirmed: by a trigger's id, a branch, `note`, or a kind and its name, as `engine x` */
   confirming: string;
   route: Route;
   /** the panel as it is wished: beside the chat, away, or a page of its own */
