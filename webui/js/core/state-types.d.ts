@@ -389,7 +389,7 @@ interface TaskPage {
   id: string;
   load: "loading" | "ready" | "missing" | "failed";
   task: Task | null;
-  result: {text: string, html?: string | null, exitCode?: number | null, resultType?: string, hasDiff?: boolean} | null;
+  result: {text: string, html?: string | null, exitCode?: number | null, resultType?: string, hasDiff?: boolean, data?: Record<string, any>} | null;
   events: LedgerEvent[];
   trace: Task[];
   chain: ChainStep[];

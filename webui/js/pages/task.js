@@ -107,7 +107,8 @@ function failureView(task, { result, output }) {
 function resultView(task, { result, output }) {
   if (!result?.html && !result?.text) return nothing;
   const told = result.text === task.error; // the failure says it
-  const isOutput = !result.html && output.blocks.length > 0; // a command's result is its output
+  const cut = result.data?.unshownCharacters; // then its end is in the result alone
+  const isOutput = !result.html && output.blocks.length > 0 && !cut; // a command's result is its output
   if (told || isOutput) return nothing;
   const title = word("resultType", result.resultType);
   if (!result.html) return promptView(result.text, title);
