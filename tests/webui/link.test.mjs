@@ -66,6 +66,9 @@ test("a server that is gone shows as reconnecting, and heals when it is back", a
   assert.equal(heard.connections.at(-1), "online");
   await clock.pass(STALLED_MS * 2);
   assert.equal(FakeSource.opened.length, 2);
+  link.nudge();
+  await clock.pass(STALLED_MS * 2); // no answer at all
+  assert.equal(FakeSource.opened.length, 5);
 });
 
 test("a browser that tries in vain for long is helped", async () => {
@@ -183,6 +186,14 @@ describe("a tab that is hidden", () => {
     assert.equal(FakeSource.last.since, "c2");
   });
 
+  test("tries at once when it is shown while the line is down", () => {
+    link.start("c1");
+    FakeSource.last.breaks();
+    FakeSource.last.breaks();
+    look(false);
+    assert.equal(FakeSource.opened.length, 3);
+  });
+
   test("does not poll either", async () => {
     link.start("c1");
     FakeSource.last.refused();
@@ -195,6 +206,7 @@ describe("a tab that is hidden", () => {
 
   test("for a moment keeps its stream", async () => {
     link.start("c1");
+    FakeSource.last.opens();
     look(true);
     await clock.pass(HIDDEN_MS - 1);
     look(false);

@@ -211,8 +211,7 @@ document.addEventListener("visibilitychange", () => {
   markUnread(0);
   tick();
 });
-addEventListener("online", () => session.link.nudge());
-addEventListener("offline", () => store.set({ connection: "offline" }));
+for (const kind of ["online", "offline"]) addEventListener(kind, () => session.retry());
 addEventListener("storage", ({ key, newValue }) => {
   if (key === prefs.SESSION_KEY) session.onKey(Boolean(newValue)); // another tab wrote it
 });

@@ -6,12 +6,12 @@
  * line breaks.
  */
 
-import { CLOSED, EventStream } from "./event-stream.js";
+import { CLOSED, EventStream, OPEN } from "./event-stream.js";
 
 export const POLL_MS = 5000;
 /** While polling, the stream is tried again this often. */
 export const STREAM_RETRY_MS = 30_000;
-/** The stream reconnects by itself; when that leads nowhere for so long, we lay a new one. */
+/** The stream reconnects by itself; when it is not open after so long, we lay a new one. */
 export const STALLED_MS = 20_000;
 /** A tab that is hidden for so long closes its line. */
 export const HIDDEN_MS = 10_000;
@@ -70,7 +70,7 @@ export class Link {
     clearTimeout(this.hiddenTimer);
     if (this.hidden()) {
       this.hiddenTimer = setTimeout(() => this.close(), HIDDEN_MS);
-    } else if (!this.source && this.timer === null) {
+    } else if (this.source?.readyState !== OPEN) {
       this.open();
     }
   }
@@ -126,6 +126,7 @@ export class Link {
     source.onerror = mine(() => this.onError(source));
     source.addEventListener("change", mine((event) => this.onChange(event)));
     source.addEventListener("reset", mine(() => this.session.load()));
+    this.wait(() => this.openStream(), STALLED_MS);
   }
 
   /** @private @param {import("./event-stream.js").StreamEvent} event */
@@ -154,7 +155,6 @@ export class Link {
       return this.openStream();
     }
     this.session.onConnection("reconnecting");
-    if (this.timer === null) this.wait(() => this.openStream(), STALLED_MS);
   }
 
   /** @private */
