@@ -464,4 +464,5 @@ def when_words(when: When, zone: ZoneInfo, language: Language = "en") -> str:
         case RepeatTime(seconds, limits):
             return limited_words(interval_words(seconds, language), limits, zone, language)
         case CronTime(expression, limits):
-            return limited_words(cron_words(expression, language, zone.key), limits, zone, language)
+            repeated = cron_words(expression, language, zone.key, limits)
+            return limited_words(repeated, limits, zone, language)

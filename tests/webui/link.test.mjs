@@ -68,6 +68,9 @@ test("a server that is gone shows as reconnecting, and heals when it is back", a
   assert.equal(heard.connections.at(-1), "online");
   await clock.pass(STALLED_MS * 2);
   assert.equal(FakeSource.opened.length, 3);
+  link.nudge();
+  await clock.pass(STALLED_MS * 2); // no answer at all
+  assert.equal(FakeSource.opened.length, 6);
 });
 
 test("a stream that nobody answers is given up for a new one", async () => {
@@ -177,6 +180,14 @@ describe("a tab that is hidden", () => {
     assert.equal(FakeSource.last.since, "c2");
   });
 
+  test("tries at once when it is shown while the line is down", () => {
+    link.start("c1");
+    FakeSource.last.breaks();
+    FakeSource.last.breaks();
+    look(false);
+    assert.equal(FakeSource.opened.length, 3);
+  });
+
   test("does not poll either", async () => {
     link.start("c1");
     FakeSource.last.refused();
@@ -189,6 +200,7 @@ describe("a tab that is hidden", () => {
 
   test("for a moment keeps its stream", async () => {
     link.start("c1");
+    FakeSource.last.opens();
     look(true);
     await clock.pass(HIDDEN_MS - 1);
     look(false);

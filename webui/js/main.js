@@ -12,7 +12,7 @@ import * as prefs from "./core/prefs.js";
 import { blockAt } from "./core/reading.js";
 import { above, addressOf, askedIn, hashOf, loginCode, routeOf } from "./core/route.js";
 import { ScrollKeeper } from "./core/scroll.js";
-import { live } from "./core/select.js";
+import { firesSoon, live } from "./core/select.js";
 import { Session } from "./core/session.js";
 import { Store } from "./core/store.js";
 import { insteadOfBrowser } from "./core/typing.js";
@@ -187,7 +187,7 @@ setInterval(() => {
   if (slept && !document.hidden) session.link.nudge();
   if (document.hidden) return;
   const { state } = store;
-  const ticking = live(state) || state.turn || state.question;
+  const ticking = live(state) || state.turn || state.question || firesSoon(state);
   if (ticking || now - lastDrawn >= QUIET_TICK_MS) tick();
 }, TICK_MS);
 
@@ -204,8 +204,7 @@ document.addEventListener("visibilitychange", () => {
   markUnread(0);
   tick();
 });
-addEventListener("online", () => session.link.nudge());
-addEventListener("offline", () => store.set({ connection: "offline" }));
+for (const kind of ["online", "offline"]) addEventListener(kind, () => session.retry());
 addEventListener("storage", ({ key, newValue }) => {
   if (key === prefs.SESSION_KEY) session.onKey(Boolean(newValue)); // another tab wrote it
 });

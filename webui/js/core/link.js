@@ -72,7 +72,7 @@ export class Link {
     clearTimeout(this.hiddenTimer);
     if (this.hidden()) {
       this.hiddenTimer = setTimeout(() => this.close(), HIDDEN_MS);
-    } else if (!this.source && this.timer === null) {
+    } else if (!this.source || this.timer !== null) {
       this.open();
     }
   }

@@ -199,6 +199,12 @@ function together(above, below) {
 
 const BUSY = new Set(["running", "planning"]);
 
+/** @param {State} state  Whether a trigger fires within a minute, or was to: its seconds are shown. */
+export function firesSoon({ triggers, now }) {
+  const times = Object.values(triggers).map(({ nextRunAt }) => Date.parse(nextRunAt ?? ""));
+  return times.some((at) => Math.abs(at - now) < 60_000);
+}
+
 /**
  * @param {State} state
  * @returns {Live | null} null when nothing goes on

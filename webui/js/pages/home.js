@@ -109,7 +109,9 @@ function runView(run, state) {
 
 /** @param {Trigger} trigger @param {State} state */
 function firingView(trigger, state) {
-  const meta = html`<span>${ago(trigger.nextRunAt ?? "", state.now)}</span>
+  const next = (state.triggers[trigger.id] ?? trigger).nextRunAt ?? "";
+  const due = Date.parse(next) <= state.now;
+  const meta = html`<span>${due ? t("triggers.due") : ago(next, state.now)}</span>
     <span>${parts.triggerWhen(trigger)}</span>`;
   return row("waiting", `#/trigger/${trigger.id}`, triggerTitle(trigger), meta);
 }
