@@ -106,7 +106,7 @@ def test_older_messages_come_in_pages_without_gap_or_double(web) -> None:
             web.clock.advance(86400)
     found = web.get("/api/snapshot")
     texts = [m["text"] for m in found["messages"]]
-    assert len(texts) == 30
+    assert len(texts) == 20
     before = found["before"]
     while before is not None:
         page = web.get("/api/messages", before=before, limit="20")
