@@ -55,7 +55,7 @@ class HistoryStore:
             # In order of arrival, even when the clock was set back.
             sent_on = message.created_at.date()
             day = max(sent_on, self._newest)
-            if any(self._is_in_transcript(message.id, d) for d in {day, sent_on}):
+            if any(message.id in self._ids_of_day(d) for d in {day, sent_on}):
                 continue
             try:
                 self._files.append(paths.transcript(day), message.to_dict())
@@ -108,10 +108,7 @@ class HistoryStore:
         """Whether it is in the working set, or in the transcript around that day."""
         is_recent = any(message.id == message_id for message in self.messages)
         days = {day, day - timedelta(days=1), max(day, self._newest)}
-        return is_recent or any(self._is_in_transcript(message_id, d) for d in days)
-
-    def _is_in_transcript(self, message_id: str, day: date) -> bool:
-        return message_id in self._ids_of_day(day)
+        return is_recent or any(message_id in self._ids_of_day(d) for d in days)
 
     def _ids_of_day(self, day: date) -> set[str]:
         """The ids in a day's transcript; cached for a few days."""

@@ -63,11 +63,6 @@ class HomeView(View):
     usage: UsageTodayView
 
 
-def next_firings(triggers: Iterable[TriggerView], now: datetime) -> list[TriggerView]:
-    due = [it for it in triggers if it.enabled and it.next_run_at and not it.blocked_by]
-    return sorted(due, key=lambda it: (it.next_run_at or now, it.id))[:MAX_FIRINGS]
-
-
 def open_failures(
     ended: Iterable[ledger.Line], retried: Collection[str], paused: Collection[str]
 ) -> dict[str, int]:
@@ -120,6 +115,7 @@ class HomeReader:
         ended = [it for it in lines if it.get("event") == "ended" and is_id(str(it.get("id")))]
         again = ledger.lines_since(files, since, b'"retryOf"')
         paused = [trigger for trigger in triggers if trigger.paused_by]
+        due = [it for it in triggers if it.enabled and it.next_run_at and not it.blocked_by]
         retried = {str(line.get("retryOf")) for line in again}
         counts = open_failures(ended, retried, {trigger.id for trigger in paused})
         drawn = sampled(ended)
@@ -136,7 +132,7 @@ class HomeReader:
         return HomeView(
             needs=needs,
             running=[run for run in runs.values() if run.state == "running"],
-            next=next_firings(triggers, now),
+            next=sorted(due, key=lambda it: (it.next_run_at or now, it.id))[:MAX_FIRINGS],
             timeline=list(runs.values())[:MAX_RUNS],
             more_runs=len(drawn) > MAX_READ or len(runs) > MAX_RUNS,
             usage=status.usage,

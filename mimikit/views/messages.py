@@ -22,10 +22,10 @@ from mimikit.protocol.models import (
     Instant,
     Message,
     Question,
-    TurnAttempt,
     TurnRecord,
     Usage,
 )
+from mimikit.protocol.runtime import TurnAttempt
 from mimikit.views.base import Render, View
 from mimikit.views.job_views import JobView
 
