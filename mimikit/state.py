@@ -194,7 +194,10 @@ _NOT_EXPORTED = frozenset({
 def is_exported(path: str) -> bool:
     whole = PurePosixPath(path)
     is_passing = whole.suffix == ".lock" or whole.name.startswith(TEMP_PREFIX)
-    return not is_passing and _NOT_EXPORTED.isdisjoint(map(str, (whole, *whole.parents)))
+    was_secret = path.startswith(f"{paths.CORRUPT}/") and f"-{paths.SECRETS}_" in path
+    return not (is_passing or was_secret) and _NOT_EXPORTED.isdisjoint(
+        map(str, (whole, *whole.parents))
+    )
 
 
 def export_state(files: Files, target: Path, *, replace: bool) -> list[str]:
@@ -206,8 +209,9 @@ def export_state(files: Files, target: Path, *, replace: bool) -> list[str]:
     from zipfile import ZIP_DEFLATED, ZipFile
 
     folder, temp = _real(target.parent), f"{TEMP_PREFIX}{secrets.token_hex(6)}"
-    if os.path.lexists(target) and not replace:
-        raise BadInput(f"expected a new file, got {target}, which exists; `--force` replaces it")
+    if not folder.is_dir() or (os.path.lexists(target) and not replace):
+        got = "which exists; `--force` replaces it" if folder.is_dir() else "which has no folder"
+        raise BadInput(f"expected a new file, got {target}, {got}")
     left_out = list[str]()
     with DiskErrors(str(target)), contextlib.closing(RealDisk(folder)) as disk:
         try:

@@ -21,7 +21,7 @@ from tests.support.memory_disk import Crash, MemoryDisk
 
 EXPORTED = "memory/über.md files/1 huey/worker/queue/m.json corrupt/folder/odd turns/t.1.started"
 LEFT_OUT = (
-    "secrets/token cache/search/1 pages/p.json health.json consumer.json events.jsonl "
+    "secrets/token corrupt/12345678-secrets_token cache/1 pages/p.json health.json consumer.json events.jsonl "
     "events.1.jsonl side/self-awake/x/a huey/owners/1.lock inbox/.tmp-1-2-3-4 memory/link.md"
 )
 GOOD = {"history.json": b"{}", "memory/a.md": b"a", "memory/summary/b.md": b"b" * 99}
