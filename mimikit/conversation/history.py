@@ -8,7 +8,6 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date, timedelta
-from itertools import islice
 from typing import NamedTuple
 
 from pydantic import ValidationError
@@ -20,6 +19,7 @@ from mimikit.protocol.models import History, Message
 
 SOFT_CAP = 200
 _CURSOR = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}:[0-9]{1,18}")
+_MOST_ON_PAGE = 500
 _RECORD_BYTES = 450
 """Of a message in history.json, without its text; an upper estimate."""
 
@@ -153,8 +153,12 @@ class HistoryPage(NamedTuple):
     before: str | None
 
 
-def page(files: Files, before: str | None = None, limit: int = 50) -> HistoryPage:
+def page(
+    files: Files, before: str | None = None, limit: int = 50, *, triggers_once: bool = False
+) -> HistoryPage:
     """The messages before a cursor, or the newest.
+
+    triggers_once: messages about one trigger count as one.
 
     Raises:
         BadInput: the cursor is not valid.
@@ -166,9 +170,14 @@ def page(files: Files, before: str | None = None, limit: int = 50) -> HistoryPag
             message = "before: expected a cursor from an earlier answer, got something else"
             raise BadInput(message, field="before")
         upto_offset = int(offset)
-    found = list(islice(_newest_first(files, upto_day, upto_offset), limit + 1))
-    cursor = found[limit - 1][0] if len(found) > limit else None
-    return HistoryPage([message for _, message in reversed(found[:limit])], cursor)
+    found: list[tuple[str, Message]] = []
+    entries: set[str] = set()
+    for cursor, message in _newest_first(files, upto_day, upto_offset):
+        entries.add((triggers_once and message.trigger_id) or cursor)
+        if len(entries) > limit or len(found) == _MOST_ON_PAGE:
+            return HistoryPage([message for _, message in reversed(found)], found[-1][0])
+        found.append((cursor, message))
+    return HistoryPage([message for _, message in reversed(found)], None)
 
 
 def _newest_first(files: Files, upto_day: str, upto_offset: int) -> Iterator[tuple[str, Message]]:

@@ -89,6 +89,16 @@ def open_failures(
     return counts
 
 
+def sampled(ended: Iterable[ledger.Line]) -> list[ledger.Line]:
+    """Of one trigger's ends with the same status, the newest in each ten minutes; all others."""
+    kept: dict[object, ledger.Line] = {}
+    for line in ended:
+        trigger = line.get("sourceTriggerId")
+        key = (trigger, line.get("status"), str(line["at"])[:15]) if trigger else line["id"]
+        kept.setdefault(key, line)
+    return list(kept.values())
+
+
 class HomeReader:
     """Reads the runs of the last day; ended ones once. Thread-safe."""
 
@@ -112,7 +122,8 @@ class HomeReader:
         paused = [trigger for trigger in triggers if trigger.paused_by]
         retried = {str(line.get("retryOf")) for line in again}
         counts = open_failures(ended, retried, {trigger.id for trigger in paused})
-        recent = [str(line["id"]) for line in ended[:MAX_READ]]
+        drawn = sampled(ended)
+        recent = [str(line["id"]) for line in drawn[:MAX_READ]]
         found = self._ended([*recent, *counts])
         runs = {task.id: run for task in running if (run := run_view(task))}
         runs |= {id_: found[id_] for id_ in recent if id_ in found}
@@ -127,7 +138,7 @@ class HomeReader:
             running=[run for run in runs.values() if run.state == "running"],
             next=next_firings(triggers, now),
             timeline=list(runs.values())[:MAX_RUNS],
-            more_runs=len(ended) > MAX_READ or len(runs) > MAX_RUNS,
+            more_runs=len(drawn) > MAX_READ or len(runs) > MAX_RUNS,
             usage=status.usage,
         )
 

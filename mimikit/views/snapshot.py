@@ -28,7 +28,7 @@ from mimikit.views.tasks import TaskView
 from mimikit.views.triggers import TriggerView
 from mimikit.views.usage import UsageBy, UsageReader, UsageReport
 
-_MESSAGES, _LIVE_JOBS = 30, 20
+_MESSAGES, _LIVE_JOBS = 20, 20
 
 
 class DraftBlock(View):

@@ -21,8 +21,8 @@ from tests.support.memory_disk import Crash, MemoryDisk
 
 EXPORTED = "memory/über.md files/1 huey/worker/queue/m.json corrupt/folder/odd turns/t.1.started"
 LEFT_OUT = (
-    "secrets/token corrupt/12345678-secrets_token cache/1 pages/p.json health.json consumer.json events.jsonl "
-    "events.1.jsonl side/self-awake/x/a huey/owners/1.lock inbox/.tmp-1-2-3-4 memory/link.md"
+    "secrets/token corrupt/1-secrets_token cache/1 pages/p.json health.json consumer.json x.lock "
+    "events.jsonl events.1.jsonl side/self-awake/x/a inbox/.tmp-1-2-3-4 memory/link.md"
 )
 GOOD = {"history.json": b"{}", "memory/a.md": b"a", "memory/summary/b.md": b"b" * 99}
 
