@@ -348,8 +348,7 @@ def _clocks(parts: _Parts) -> list[TimeOfDay] | None:
     part = part or parts.part
     read = [clock_of(match, part) for match in matches]
     if part and not matches:
-        has_day = (parts.day or parts.days or parts.step) is not None
-        read = [default_time(part, has_day=has_day)]
+        read = [default_time(part, has_day=bool(parts.day or parts.days or parts.step))]
     clocks = [clock for clock in read if clock is not None]
     return clocks if len(clocks) == len(read) else None
 
@@ -464,4 +463,5 @@ def when_words(when: When, zone: ZoneInfo, language: Language = "en") -> str:
         case RepeatTime(seconds, limits):
             return limited_words(interval_words(seconds, language), limits, zone, language)
         case CronTime(expression, limits):
-            return limited_words(cron_words(expression, language, zone.key), limits, zone, language)
+            repeated = cron_words(expression, language, zone.key, limits)
+            return limited_words(repeated, limits, zone, language)
