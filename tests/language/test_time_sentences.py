@@ -262,6 +262,7 @@ def test_the_words_that_were_not_understood_are_said() -> None:
         ("提醒我明天9点喝一点水", "喝一点水"),
         ("remind me at 9 dinner time", "dinner time"),
         ("提醒我明天前往机场", "前往机场"),
+        ("please remember to buy milk tomorrow at 9", "buy milk"),
         ("remind me tomorrow December rent is due", "December rent is due"),
     ],
 )

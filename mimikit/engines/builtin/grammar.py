@@ -241,6 +241,8 @@ def _remember(match: _Match) -> Intent | None:
     if rest.plain.startswith(":"):
         return intents.RememberIntent(rest.after(":").raw)
     rest = rest.after(",")
+    if rest.plain.startswith("to ") and isinstance(read := _reminding(match, rest), RemindIntent):
+        return read  # "remember to call at 5"
     if rest.plain.endswith(("?", "吗")) or SIGNS["not_to_keep"].match(rest.plain):
         return None
     content = without_end(rest, SIGNS["courtesy_after_comma"]).raw
