@@ -25,7 +25,7 @@ export class TriggerKeeper {
     this.zone = ports.zone;
     this.loadedAt = 0;
     this.opened = new Resource(
-      (id) => api.triggerDetail(id, ports.zone()),
+      (id) => api.triggerDetail(id),
       (loaded, id) => this.onLoaded(loaded, id),
     );
     this.preview = new Resource(
