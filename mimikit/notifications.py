@@ -47,6 +47,8 @@ def add(files: Files, name: str, url: str) -> None:
         raise BadInput(f"{message}, that begins with a letter; got {name[:40]!r}", field="name")
     if not _URL.fullmatch(url := url.strip()):
         raise BadInput("expected a URL such as ntfy://TOPIC, got something else", field="url")
+    if not is_installed():
+        raise BadInput(INSTALL, code="no_apprise")
     report = _in_child(url)
     if report.outcome != "sent":
         raise BadInput(report.error, field="url")

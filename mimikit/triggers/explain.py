@@ -283,8 +283,7 @@ def _last_slot(
         more = "+" if last.missed >= schedule.MAX_COUNTED else ""
         key = "missed_then_one" if last.missed == 1 else "missed_then"
         lines.append(say_both(f"trigger_{key}", n=f"{last.missed}{more}"))
-    key = "times_fired_one" if state.fire_count == 1 else "times_fired"
-    return [*lines, say_both(f"trigger_{key}", n=state.fire_count)]
+    return [*lines, say_both("trigger_times", fired=state.fire_count, asked=state.request_count)]
 
 
 def _obstacles(
@@ -417,7 +416,7 @@ def report(
     end, last = state.last_end, None
     if end is not None:
         last = end_words("fact_last", end.status, end.failure_reason, end.error, end.at, here)
-    elif not state.fire_count:
+    elif state.last_task_id is None:
         last = say_both("fact_never")
     waits = None if kind in ("waits", "due") else title
     task_id = state.last_task_id

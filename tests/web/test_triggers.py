@@ -348,7 +348,15 @@ def test_a_trigger_view_has_its_definition_and_next_time(web) -> None:
     assert found == web.get("/api/snapshot")["triggers"][0]
     assert set(found) == {
         *("id", "title", "prompt", "profile", "priority", "type", "words", "enabled", "createdAt"),
-        *("lastRunAt", "nextRunAt", "fireCount", "lastTaskId", "lastVerdict", "failureStreak"),
+        *(
+            "lastRunAt",
+            "nextRunAt",
+            "fireCount",
+            "requestCount",
+            "lastTaskId",
+            "lastVerdict",
+            "failureStreak",
+        ),
         *("blockedBy", "schedule", "condition", "cooldown", "once", "overlap", "notify"),
         *("notifyGiven", "told", "pausedBy"),
         *("timeout", "maxAttempts", "origin", "traceId", "broken", "headline", "last", "recent"),
