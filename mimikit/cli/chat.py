@@ -119,8 +119,8 @@ class ChatSession:
     def _await_reply(self, item_id: str) -> list[Message]:
         """Follow until the message is settled; Ctrl-C stops the reply that comes, and no work."""
 
-        def is_over() -> bool:
-            return self._client.is_settled(item_id)
+        def is_over() -> bool:  # then the reply is in the transcript
+            return not self._state.files.exists(paths.inbox(item_id))
 
         try:
             return self._follow("teller", item_id, is_over)
@@ -139,6 +139,7 @@ class ChatSession:
     # ---- one message
 
     def send(self, text: str, files: Sequence[BinaryIO], *, wait: bool, as_json: bool) -> None:
+        open_before = self._client.question()
         item = self._client.send(text, files)
         try:
             messages = self._await_reply(item.id)
@@ -147,7 +148,7 @@ class ChatSession:
             traces = {task.trace_id for task in started}
             brief_s = _BRIEF_S if any(one.engine == "builtin" for one in replies) else 0.0
             patience_s = math.inf if wait else brief_s
-            later = self._follow_work(traces, patience_s) if started else []
+            later = self._follow_work(traces, patience_s, open_before) if started else []
         except KeyboardInterrupt:
             self._printer.end()
             terminal.note("\nIt goes on without you; the page and `mimikit chat` show what comes.")
@@ -179,13 +180,16 @@ class ChatSession:
         views = [task_views.find(files, id_, {}) for id_ in task_ids]
         return [view for view in views if view and view.created_at >= item.created_at]
 
-    def _follow_work(self, traces: set[str], patience_s: float) -> list[Message]:
+    def _follow_work(
+        self, traces: set[str], patience_s: float, open_before: Question | None
+    ) -> list[Message]:
         files, clock = self._state.files, self._state.clock
         until_s = clock.monotonic() + patience_s
 
         def is_over() -> bool:
             """No task of the traces is live or unreported; runs of triggers do not count."""
-            if self._client.question() is not None or clock.monotonic() >= until_s:
+            asks = self._client.question() not in (None, open_before)
+            if asks or clock.monotonic() >= until_s:
                 return True
             if self._goes_on(traces):
                 return False

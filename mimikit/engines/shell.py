@@ -38,7 +38,7 @@ _EVENT_INTERVAL_S = 0.11
 _LINE_INTERVAL_S = 1.0
 _LINE_INTERVAL_GROWTH = 0.02
 """An unfinished line is shown ever more seldom: by this part of the run so far."""
-_EVENT_CHARACTERS = 65_536
+_EVENT_CHARACTERS = 1_000_000
 _ERROR_LINES = 5
 _ERROR_CHARACTERS = 2000
 _KEYS = ("CODEX_API_KEY",)

@@ -225,17 +225,14 @@ class RunOutput:
         self._offset += utf16_length(text)
 
     def write(self, kind: str, text: str, data: Mapping[str, object]) -> None:
-        """Append one line; a note once the size limit is reached."""
-        facts = dict(data)
-        record = RunEvent.model_validate(
-            {
-                "at": self._context.clock.now(),
-                "type": kind,
-                "text": plain(text)[:MAX_EVENT_CHARACTERS],
-                "stream": facts.pop("stream", None),
-                "data": facts,
-            }
-        )
+        """Append it in parts of a line each; a note once the size limit is reached."""
+        facts, shown = dict(data), plain(text)
+        about = {"at": self._context.clock.now(), "type": kind, "stream": facts.pop("stream", None)}
+        for start in range(0, len(shown) or 1, MAX_EVENT_CHARACTERS):
+            part = shown[start : start + MAX_EVENT_CHARACTERS]
+            self._append(RunEvent.model_validate({**about, "text": part, "data": facts}))
+
+    def _append(self, record: RunEvent) -> None:
         with self._lock:
             if self._bytes_left <= 0:
                 return

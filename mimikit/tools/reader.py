@@ -53,7 +53,7 @@ class RoleReader:
     ) -> None:
         """`trace_size`: tasks of a trace so far; `upcoming`: task files in queue order."""
         self._clock, self._zone = clock or SystemClock(), zone
-        self._files, self._searcher, self._trace_size = files, searcher, trace_size
+        self._files, self._searcher, self.trace_size = files, searcher, trace_size
         self._upcoming = upcoming or self._by_name
 
     def tasks(self, scope: str) -> list[TaskLine]:
@@ -72,10 +72,15 @@ class RoleReader:
             lines += [line for line in found if line is not None]
         if scope in ("all", "recent", "failed"):
             only = ["failed"] if scope == "failed" else ledger.ENDED
-            ended = queue.recent(self._files, 10 if scope == "all" else 40, only)
-            # A plan that succeeded shows in its tasks.
-            shown = [v for v in ended if v.seat == "worker" or v.state != "done"]
-            lines += [world.task_line(v, context) for v in shown[: 5 if scope == "all" else 20]]
+            runs: dict[str, queue.TaskSnapshot] = {}
+            for view in queue.recent(self._files, 40, only):
+                if view.seat == "worker" or view.state != "done":  # a plan shows in its tasks
+                    trigger = view.task.source_trigger_id if scope == "all" else None
+                    runs.setdefault(trigger or view.task.id, view)
+            for line in lines:
+                runs.pop(line.id, None)  # of a trigger, it stands for its runs
+            shown = list(runs.values())[: 5 if scope == "all" else 20]
+            lines += [world.task_line(view, context) for view in shown]
         return lines
 
     def _context(self) -> ExplanationContext:
@@ -167,9 +172,6 @@ class RoleReader:
 
     def trigger(self, trigger_id: str) -> Trigger | None:
         return registry.active(self._files, trigger_id)[0] if is_id(trigger_id) else None
-
-    def trace_size(self, trace_id: str) -> int:
-        return self._trace_size(trace_id)
 
 
 # ---- formatting; pure

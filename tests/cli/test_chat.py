@@ -245,6 +245,13 @@ def test_waiting_reports_the_result_of_work_that_ends_immediately(busy: Place, c
     assert ("work failed: `mimikit tasks show" in result.stderr) == bool(code)
 
 
+@pytest.mark.nightly
+def test_an_older_question_does_not_hide_a_result(busy: Place) -> None:
+    busy.run("chat", "in 2 hours: run date")
+    assert "Which one" in busy.run("chat", "cancel").stdout
+    assert "over-soon" in busy.run("chat", "run: echo over-soon").stdout.splitlines()
+
+
 def test_json_has_the_whole_reply_and_nothing_else(cli: Cli, consumer: FakeConsumer) -> None:
     result = cli("chat", "paint my fence", "--json")
     assert result.exit_code == 0

@@ -343,6 +343,7 @@ CHOICES = ["cancel ls -la", "cancel backup the photos #aabb22", "cancel backup t
     [
         ("cancel", [*CHOICES, "cancel all", "No, leave it"]),
         ("stop it", [*CHOICES, "cancel all", "No, leave it"]),
+        ("delete", [*CHOICES, "cancel all", "No, leave it"]),
         ("cancel everything please", [*CHOICES, "cancel all", "No, leave it"]),
         ("cancel everything nobody knows", [*CHOICES, "No, leave it"]),
         ("delete the photos", [*CHOICES[1:], "No, leave it"]),
@@ -358,6 +359,19 @@ def test_without_a_name_that_fits_one_task_the_titles_are_a_choice(
     assert asked["question"] in text
     listed, _ = tell(sentence, tasks=TWINS, desk=refusing("a question is open already"))
     assert "- `backup the photos #aabb22` — " in listed
+
+
+def test_schedules_of_one_title_are_told_apart_by_their_times() -> None:
+    words = [{"en": f"every {n} hours", "zh": f"每 {n} 小时"} for n in (2, 3)]
+    twins = tuple(
+        TaskLine(f"trig-{n}ab", "date", "trigger", "trigger", words=when)
+        for n, when in enumerate(words)
+    )
+    options = tell("stop date", tasks=twins)[1].calls[0][1]["options"]
+    assert options[:2] == ["cancel date (every 2 hours)", "cancel date (every 3 hours)"]
+    asked = question(options=options).but(planner_task_id=None)
+    _, desk = tell(options[1], question=asked, tasks=twins)
+    assert desk.calls[1] == ("cancel_task", {"id": "trig-1ab"})
 
 
 @pytest.mark.parametrize(

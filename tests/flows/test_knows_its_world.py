@@ -172,6 +172,11 @@ def test_what_a_task_waits_for_is_told() -> None:
     assert (lines(world)["task-a"].waits or {})["zh"] == "在队列里等待"
 
 
+def test_runs_of_a_schedule_are_no_lines_of_their_own(world: World) -> None:
+    shown = world.ask("tasks").splitlines()[2:]
+    assert [line.split(" — ")[0] for line in shown] == ["- `扫除`", "- `backup`"]
+
+
 def test_a_plan_does_not_see_itself_among_the_tasks(client: Client) -> None:
     seen: list[tuple[str, set[str]]] = []
     client.product.mind.hook = lambda request: seen.append(

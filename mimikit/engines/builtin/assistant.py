@@ -224,7 +224,7 @@ class Turn:
             found, ids = active, [task.id for task in active]
         if len(ids) == 1 or (ids and is_all and is_confirmed):
             replies = [call_tool(self._request, "cancel_task", {"id": id_}) for id_ in ids]
-            names = ", ".join(code(label(task, tasks)) for task in found) or code(reference)
+            names = ", ".join(code(label(it, tasks, language)) for it in found) or code(reference)
             refused = [reply for reply in replies if not reply.ok]
             return self._reply_text([*refused, *replies][0], "canceling", task=names)
         if not active:
@@ -237,11 +237,12 @@ class Turn:
     def _ask_which(self, tasks: Sequence[TaskLine], *, with_all: bool) -> str:
         """Ask which task to cancel; each option is what the user could say as well."""
         language, which = self._language, say("cancel_which", self._language)
-        names = [label(task, self._input.tasks) for task in tasks[: references.MAX_CHOICES]]
+        known, most = self._input.tasks, references.MAX_CHOICES
+        names = [label(task, known, language) for task in tasks[:most]]
         options = [say("cancel_one", language, task=name) for name in names]
         options += [say("cancel_all", language)] if with_all and len(tasks) > 1 else []
         options.append(say("local_no", language))
-        if (more := len(tasks) - references.MAX_CHOICES) > 0:
+        if (more := len(tasks) - most) > 0:
             which = f"{which} {say('cancel_more', language, count=more)}"
         if self._question is not None and references.asks_to_cancel(self._question):
             closing = {"questionId": self._question.question_id, "text": options[-1]}
@@ -255,7 +256,7 @@ class Turn:
     def _switch(self, action: Literal["pause", "resume"], reference: str) -> str:
         found = references.triggers(reference, self._input.tasks)
         if len(found) == 1:
-            name = label(found[0], self._input.tasks)
+            name = label(found[0], self._input.tasks, self._language)
             order = {"prompt": f"{action} {found[0].id}", "title": f"{action} {name}"}
             reply = call_tool(self._request, "delegate", order)
             return self._reply_text(reply, f"{action}_doing", trigger=code(name))

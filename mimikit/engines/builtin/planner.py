@@ -102,7 +102,8 @@ def _plan_after(reference: str, tasks: Sequence[TaskLine], language: Language) -
         none = say("after_none", language, reference=one_line(reference, 100))
         return paragraphs(none, task_list([t for t in tasks if t.seat != "planner"], language))
     task_id = found[0].id if found else reference
-    words = say("when_done", language, task=code(label(found[0], tasks) if found else task_id))
+    name = label(found[0], tasks, language) if found else task_id
+    words = say("when_done", language, task=code(name))
     return PlannedCall("delegate", {"type": "oneshot", "after": [task_id]}, words, reference)
 
 

@@ -81,7 +81,9 @@ def matching(reference: str, tasks: Sequence[TaskLine]) -> list[TaskLine]:
         ]
         if by_id:
             return by_id
-    if by_title := [t for t in tasks if t.title.casefold() == reference.casefold()]:
+    folded = reference.casefold()
+    all_names = ((task, [task.title, *_names(task, "en", "zh")]) for task in tasks)
+    if by_title := [task for task, names in all_names if folded in map(str.casefold, names)]:
         return by_title
     words, found = words_of(reference), list[TaskLine]()
     for task in tasks:
@@ -206,11 +208,19 @@ def one_line(text: str, limit: int) -> str:
     return line if len(line) <= limit else line[: limit - 1] + "…"
 
 
-def label(task: TaskLine, tasks: Sequence[TaskLine]) -> str:
-    """Its title, with the start of its id if that refers to others of these, too."""
-    title = one_line(task.title, MAX_TITLE)
-    is_plain = title and resolve(title.strip(_POINTS), tasks) in ([task], [])
-    return title if is_plain else f"{title} #{task.id.partition('-')[2][:_SHOWN_PREFIX]}".lstrip()
+def _names(task: TaskLine, *languages: Language) -> list[str]:
+    """Its title, and the same with its times."""
+    title, words = one_line(task.title, MAX_TITLE), task.words
+    return [title, *(f"{title} ({words[language]})" for language in languages if words)]
+
+
+def label(task: TaskLine, tasks: Sequence[TaskLine], language: Language) -> str:
+    """A name that refers to no other of these; with the start of its id only if need be."""
+    names = _names(task, language)
+    for name in filter(None, names):
+        if resolve(name.strip(_POINTS), tasks) in ([task], []):
+            return name
+    return f"{names[0]} #{task.id.partition('-')[2][:_SHOWN_PREFIX]}".lstrip()
 
 
 def task_list(
@@ -220,7 +230,7 @@ def task_list(
     return "\n".join(
         " · ".join(
             [
-                f"- {code(label(task, tasks if among is None else among))} — "
+                f"- {code(label(task, tasks if among is None else among, language))} — "
                 f"{phrases.state(task.state, language)}",
                 *(words[language] for words in task.facts),
             ]

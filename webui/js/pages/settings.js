@@ -43,11 +43,7 @@ export function settingsMenu(state, act) {
   return html`<div id="settings" class="popover menu" popover aria-label=${t("settings.title")}>
     <p class="menu-title">${t("settings.theme")}</p>
     ${settingsRows(state, act)}
-    ${
-      "Notification" in globalThis
-        ? button(t("attention.toggle"), () => act.toggleNotifying(), notify)
-        : nothing
-    }
+    ${"Notification" in globalThis ? button(t("attention.toggle"), () => act.toggleNotifying(), notify) : nothing}
     ${menuLink("#/engines", "settings", t("engines.open"))}
     ${menuLink("#/settings", "bell", t("life.open"))}
     ${menuLink("#/usage", "list", t("usage.open"))}
