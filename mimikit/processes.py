@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NoReturn
 
+from mimikit import notifications
 from mimikit.config import Settings
 from mimikit.errors import BadInput
 from mimikit.protocol import paths
@@ -152,6 +153,7 @@ class ConsumerProcess:
             core.seat.close(timeout_s=state.settings.limits.kill_after_s + 2)
             self.context.engines.close()
             self.supervisor.tick(passes=10)  # the rest is for the next start
+            notifications.close()
             self.close()
             self.search.close()
             store.ledger.checkpoint()

@@ -132,7 +132,7 @@ function focusPlace(/** @type {State} */ state, /** @type {State} */ before) {
   if (panel) panel.scrollTop = 0;
   const left = leftRow(before.route, route);
   const row = left ? root.querySelector(left) : null;
-  const place = row ?? root.querySelector("[data-focus]") ?? panel;
+  const place = row ?? root.querySelector("[data-focus]") ?? root.querySelector(".back") ?? panel;
   if (place instanceof HTMLElement) place.focus();
 }
 

@@ -70,7 +70,8 @@ class AcceptedView(View):
 @area.route("GET", "/api/snapshot", SnapshotView)
 def snapshot() -> SnapshotView:
     """Everything that the page shows first."""
-    return current_site().state.snapshot()
+    site = current_site()
+    return site.state.snapshot(site.reader)
 
 
 @area.route("GET", "/api/messages", MessagesPage, query=MessagesQuery)

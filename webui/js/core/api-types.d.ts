@@ -39,7 +39,7 @@ interface Api {
   snooze(task: string, body: object): Promise<Outcome>;
   trigger(trigger: string, what: "pause" | "resume" | "run"): Promise<Outcome>;
   /** The times are told in the time zone. */
-  triggerDetail(trigger: string, timezone: string): Promise<TriggerDetail>;
+  triggerDetail(trigger: string): Promise<TriggerDetail>;
   addTrigger(body: object): Promise<any>;
   editTrigger(trigger: string, changes: object): Promise<any>;
   previewTrigger(body: object): Promise<TriggerPreview>;
