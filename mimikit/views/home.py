@@ -27,6 +27,7 @@ class RunView(View):
     """A task with the times of its wait and its run."""
 
     id: str
+    seat: str
     title: Title
     state: TaskState
     created_at: Instant
@@ -126,7 +127,9 @@ class HomeReader:
             needs=needs,
             running=[run for run in runs.values() if run.state == "running"],
             next=next_firings(triggers, now),
-            timeline=list(runs.values())[:MAX_RUNS],
+            timeline=[it for it in runs.values() if it.seat != "planner" or it.state != "done"][
+                :MAX_RUNS
+            ],
             more_runs=len(ended) > MAX_READ or len(runs) > MAX_RUNS,
             usage=status.usage,
         )

@@ -5,6 +5,8 @@ import { language, t, tn } from "../core/i18n.js";
 import { duration } from "../core/time.js";
 import { engineName } from "../ui/parts.js";
 import { hitsView } from "./memory-view.js";
+import { promptView } from "./task.js";
+import { moneyOf } from "./usage.js";
 
 const OVER = new Set(["answered", "stopped", "unanswered"]);
 
@@ -82,8 +84,16 @@ export function whyView(message, state, act) {
   const known = turnId ? state.hits[turnId] : null;
   if (!turnId || message.role !== "agent") return nothing;
   return html`<div id="why-${id}" class="why" ?hidden=${!known?.open}>
-    ${known?.open ? html`<p class="muted">${whyFacts(message).join(" · ")}</p>${message.memory ? hitsView(turnId, known, state, act) : nothing}` : nothing}
+    ${known?.open ? html`<p class="muted">${[...whyFacts(message), ...moneyOf(known.cost)].join(" · ")}</p>
+      ${message.memory ? hitsView(turnId, known, state, act) : nothing} ${givenView(known.run)}` : nothing}
   </div>`;
+}
+
+/** @param {TurnView["run"]} run  What the model was given, and what it called. */
+function givenView(run) {
+  if (!run) return nothing;
+  const called = run.calls.map((call) => `${call.name} ${call.arguments} → ${call.reply}`);
+  return promptView([run.instructions, run.prompt, ...called].join("\n\n"), t("why.given"));
 }
 
 /** @param {Message} message  What is known of the run that made it. */
