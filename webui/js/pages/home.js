@@ -83,7 +83,8 @@ function needsView({ question, failures, triggers, engines }, state, act) {
 
 /** @param {Run} run @param {State} state */
 function failureWords(run, state) {
-  const why = run.error || word("reason", run.failureReason);
+  const [, code] = /^exit code (\d+)$/.exec(run.error ?? "") ?? [];
+  const why = code ? t("task.exit", { code }) : run.error || word("reason", run.failureReason);
   const times = run.count > 1 ? html`<span>${tn("home.times", run.count)}</span>` : nothing;
   return html`<span class="error-text">${why}</span>${times}
     <span>${since(run.completedAt ?? run.createdAt, state.now)}</span>`;
