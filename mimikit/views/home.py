@@ -27,7 +27,6 @@ class RunView(View):
     """A task with the times of its wait and its run."""
 
     id: str
-    seat: str
     title: Title
     state: TaskState
     created_at: Instant
@@ -113,7 +112,7 @@ class HomeReader:
         paused = [trigger for trigger in triggers if trigger.paused_by]
         retried = {str(line.get("retryOf")) for line in again}
         counts = open_failures(ended, retried, {trigger.id for trigger in paused})
-        recent = [str(line["id"]) for line in ended[:MAX_READ]]
+        recent = [str(it["id"]) for it in ended[:MAX_READ] if it.get("seat") != "planner"]
         found = self._ended([*recent, *counts])
         runs = {task.id: run for task in running if (run := run_view(task))}
         runs |= {id_: found[id_] for id_ in recent if id_ in found}
@@ -127,9 +126,7 @@ class HomeReader:
             needs=needs,
             running=[run for run in runs.values() if run.state == "running"],
             next=next_firings(triggers, now),
-            timeline=[it for it in runs.values() if it.seat != "planner" or it.state != "done"][
-                :MAX_RUNS
-            ],
+            timeline=list(runs.values())[:MAX_RUNS],
             more_runs=len(ended) > MAX_READ or len(runs) > MAX_RUNS,
             usage=status.usage,
         )

@@ -176,8 +176,8 @@ function keepAddress(state) {
 /** Tell those who listen instead of look what was said: what came new, not what was loaded. */
 function announce(/** @type {State} */ state, /** @type {State} */ before) {
   for (const message of newMessages(state, before)) {
-    const { triggerId } = message;
-    if (triggerId && before.messages.some((one) => one.triggerId === triggerId)) continue; // one line
+    const { triggerId: id } = message;
+    if (id && before.messages.some(({ triggerId }) => triggerId === id)) continue; // it is one line
     const line = document.createElement("p");
     line.textContent = `${t(`role.${message.role}`)} ${spoken(message.text).slice(0, 400)}`;
     announcer.append(line);

@@ -521,7 +521,6 @@ interface RoleStatus {
 
 interface Run {
   id: string;
-  seat: string;
   title: string;
   state: "queued" | "running" | "asking" | "done" | "failed" | "canceled";
   createdAt: string;
