@@ -1,5 +1,7 @@
 """All benchmarks in turn: `python -m benchmarks`; or those named: `… queue consumer`.
 
+`web` measures the page in the browser (`page`), too.
+
 With `--data FOLDER` alone: how well memory is searched, by the question sets of a folder.
 """
 
@@ -34,7 +36,8 @@ def main() -> int:
     unknown = [name for name in args.names if name not in SHORT]
     if unknown:
         parser.error(f"expected some of {', '.join(SHORT)}; got {', '.join(unknown)}")
-    runs = {name: SHORT[name] for name in args.names or SHORT}
+    named = set(args.names or SHORT) | ({"page"} if "web" in args.names else set())
+    runs = {name: more for name, more in SHORT.items() if name in named}
     if args.data:
         runs = {"retrieval": ["--data", args.data]}
     failed = 0

@@ -78,16 +78,16 @@ def filled(
         trigger = "every-10-s" if number >= tasks else None
         at = now - timedelta(seconds=10 * (tasks + fired - number)) if trigger else now
         task = Task(
-            id=f"task-{number:06}", prompt="true", profile="command", created_at=at, trace_id="r",
-            source_trigger_id=trigger,
+            id=f"task-{number:06}", prompt="true", profile="command", created_at=at,
+            trace_id=f"trace-{number:06}", source_trigger_id=trigger,
         )  # fmt: skip
         result = TaskResult(
-            id=task.id, status="done", trace_id="r", started_at=at, completed_at=at,
+            id=task.id, status="done", trace_id=task.trace_id, started_at=at, completed_at=at,
             result={"text": f"this is what came of task {number}"},
         )  # fmt: skip
         files.save(paths.ended("worker", task.id), task)
         files.save(paths.result("worker", task.id), result)
-        told = {"at": time_text(at), "id": task.id, "seat": "worker", "traceId": "r"}
+        told = {"at": time_text(at), "id": task.id, "seat": "worker", "traceId": task.trace_id}
         if trigger:
             slot = {"event": "slot", "slot": time_text(at), "state": "fired", "taskId": task.id}
             ledger += [dump_line({"at": time_text(at), "id": trigger, **slot})]

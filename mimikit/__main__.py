@@ -29,6 +29,8 @@ SECTIONS = {
             "Start mimikit without its page.",
         ),
         "init": ("up", "Make a state folder here."),
+        "export": ("up", "Write all that is known here into one zip."),
+        "import": ("up", "Make a state folder of such a zip."),
         "service": ("service", "Have systemd keep mimikit and its page running."),
     },
     "Talk and work": {

@@ -25,7 +25,6 @@ from mimikit.protocol.json import Json
 from mimikit.protocol.models import time_text
 
 SEGMENT_BYTES = 4 * 2**20
-_OLD_EVENTS = "events.1.jsonl"
 _ROTATED = re.compile(r"log\.(\d{4}-\d\d-\d\d)(?:\.(\d+))?\.jsonl")
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
 _BLOCKS = TypeAdapter(list[tuple[int, str]])
@@ -128,7 +127,7 @@ class ChangeFeed:
             if self._size == 0 or self._size > SEGMENT_BYTES:
                 stat = self._files.stat(paths.EVENTS)
                 if stat is not None and stat.size > SEGMENT_BYTES:
-                    self._files.move(paths.EVENTS, _OLD_EVENTS)
+                    self._files.move(paths.EVENTS, paths.OLD_EVENTS)
                     stat = None
                 if stat is None:
                     segment = new_id("seg", self._clock.now())
@@ -152,8 +151,8 @@ def read_changes(files: Files, cursor: str | None) -> FeedChanges:
         return _after(files, paths.EVENTS, name, offset)
     if cursor == "":
         return _after(files, paths.EVENTS, name, 0)
-    if offset >= 0 and segment == _segment(files, _OLD_EVENTS):
-        old = _after(files, _OLD_EVENTS, segment, offset)
+    if offset >= 0 and segment == _segment(files, paths.OLD_EVENTS):
+        old = _after(files, paths.OLD_EVENTS, segment, offset)
         new = _after(files, paths.EVENTS, name, 0)
         return FeedChanges(new.cursor, old.events + new.events)
     return FeedChanges(f"{name}:{size}", [], reset=True)
@@ -164,7 +163,7 @@ def streamed_reply(files: Files, turn_id: str) -> tuple[str, int, list[tuple[int
     pieces: list[str] = []
     blocks: list[tuple[int, str]] = []
     end: int | None = None
-    for path in (paths.EVENTS, _OLD_EVENTS):
+    for path in (paths.EVENTS, paths.OLD_EVENTS):
         for _, event in files.lines_back(path, holding=turn_id.encode()):
             if event.get("turnId") != turn_id:
                 continue

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from mimikit.config import Settings
 from mimikit.errors import BadInput
-from mimikit.protocol import ids, paths
+from mimikit.protocol import paths
 from mimikit.protocol.disk import Lock
 from mimikit.protocol.runtime import PageAddress
 from mimikit.state import State, limit_malloc_arenas, make_search
@@ -58,7 +58,10 @@ class ConsumerProcess:
         workspace = FolderWorkspace(state.workspace, state.path)
         self.search = make_search(state, stays=True)
         self.watch = FolderWatch(state.path)
-        self.file_watch = FileWatch(workspace, self._files_changed)
+        self.file_watch = FileWatch(
+            workspace,
+            lambda ids: self.store.events.changed_files.put(ids),  # noqa: PLW0108 - made later
+        )
         self.tool_server = ToolServer(
             on_refused=lambda facts: state.log.write("audit", "tools_door_refused", **facts)
         )
@@ -89,9 +92,6 @@ class ConsumerProcess:
         self.watch.close()
         self.file_watch.close()
         self.tool_server.stop()
-
-    def _files_changed(self, trigger_ids: set[str]) -> None:
-        self.store.events.changed_files.put(trigger_ids)
 
     def _make_pool(self, core: ConsumerCore) -> PooledConsumer:
         """Huey's pools, with the thread of the supervisor."""
@@ -202,7 +202,7 @@ def listen(host: str, port: int | None, settings: Settings) -> ServerSocket:
 def pages(state: State) -> list[PageAddress]:
     """Where this state's pages listen, the newest last."""
     known = state.files.load_all(paths.PAGES, PageAddress)
-    alive = [p for p in known if ids.is_alive(p.pid, p.process_started, p.boot_id)]
+    alive = [page for page in known if page.is_alive]
     return sorted(alive, key=lambda page: page.started_at)
 
 

@@ -119,8 +119,8 @@ class ChatSession:
     def _await_reply(self, item_id: str) -> list[Message]:
         """Follow until the message is settled; Ctrl-C stops the reply that comes, and no work."""
 
-        def is_over() -> bool:
-            return self._client.is_settled(item_id)
+        def is_over() -> bool:  # then the reply is in the transcript
+            return not self._state.files.exists(paths.inbox(item_id))
 
         try:
             return self._follow("teller", item_id, is_over)

@@ -283,10 +283,6 @@ class ConversationClient:
             return None
         return question
 
-    def is_settled(self, item_id: str) -> bool:
-        """Whether a message was processed, so that its reply is in the transcript."""
-        return not self._files.exists(paths.inbox(item_id))
-
     def events(self) -> Iterator[ConversationEvent]:
         changes = read_changes(self._files, self._cursor)
         self._cursor = changes.cursor

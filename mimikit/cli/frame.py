@@ -7,6 +7,7 @@ import dataclasses
 import difflib
 import functools
 import importlib
+import keyword
 import os
 import sys
 import traceback
@@ -159,7 +160,7 @@ class LazyGroup(PlainGroup):
         if cmd_name not in self._modules:
             return None
         module = importlib.import_module(f"mimikit.cli.{self._modules[cmd_name]}")
-        return getattr(module, cmd_name.replace("-", "_"))
+        return getattr(module, cmd_name.replace("-", "_") + "_" * keyword.iskeyword(cmd_name))
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         width = max(map(len, self._modules))

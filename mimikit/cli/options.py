@@ -295,7 +295,7 @@ def _expected(text: str) -> click.UsageError:
 
 
 def _pattern(path: str) -> str:
-    whole = str(Path(path).expanduser()) if path.startswith("~") else path
+    whole = str(Path(path).expanduser()) if path.startswith("~/") else path
     patterns.parse(whole)
     return whole
 

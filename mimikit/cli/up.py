@@ -1,4 +1,4 @@
-"""`mimikit up` (starts page and consumer as child processes), `web`, `init` and `token`."""
+"""`mimikit up` (page and consumer as child processes), `web`; the state folder and its token."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable
 from operator import attrgetter
+from pathlib import Path
 
 import click
 
@@ -21,7 +22,8 @@ from mimikit.config import Settings, known_keys, local_host
 from mimikit.errors import AlreadyRunning, BadInput
 from mimikit.protocol import paths
 from mimikit.protocol.runtime import LockHolder
-from mimikit.state import State
+from mimikit.state import State, export_state, import_state
+from mimikit.supervisor import consumer_lock
 
 _WEB_START_S = 20.0
 _CONSUMER_START_S = 4.0
@@ -200,6 +202,48 @@ def init(cli: CliContext) -> None:
         terminal.out(f"  workspace  {workspace}")
         terminal.out(f"  settings   {folder / paths.CONFIG} (all at their defaults)")
         terminal.out("`mimikit up` starts it, with its page.")
+
+
+@click.command(cls=LeafCommand)
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--force", is_flag=True, help="Replace FILE if it exists.")
+@pass_cli_and_json
+def export(cli: CliContext, file: Path, force: bool, as_json: bool) -> None:
+    """Write conversations, memory, tasks, triggers, files and settings into FILE, a zip.
+
+    mimikit must not run meanwhile. The token, keys and channels' URLs are not in it.
+    """
+    state = cli.open()
+    with contextlib.ExitStack() as stack:
+        stack.callback(consumer_lock.free_lock(state).release)
+        if pages := processes.pages(state):
+            raise AlreadyRunning(f"the page runs (process {pages[-1].pid}); end it first")
+        left_out = export_state(state.files, file, replace=force)
+    for path in left_out:
+        terminal.note(f"Left out, as it is no plain file: {terminal.one_line(path)}")
+    if file.resolve().is_relative_to(state.workspace):
+        terminal.note("It is in the workspace, where agents can read it; move it away.")
+    if as_json:
+        terminal.print_json({"file": str(file.resolve()), "leftOut": left_out})
+    else:
+        terminal.out(f"Exported to {file}, {file.stat().st_size:,} bytes.")
+
+
+@click.command(cls=LeafCommand)
+@click.argument("file", type=click.Path(path_type=Path))
+@pass_cli_and_json
+def import_(cli: CliContext, file: Path, as_json: bool) -> None:
+    """Make a state folder here of FILE, which `mimikit export` wrote.
+
+    Only where none is, or an empty one. Take only your own: its tasks and triggers run here.
+    """
+    folder, _ = cli.folders()
+    count = import_state(file, folder)
+    if as_json:
+        terminal.print_json({"state": str(folder), "files": count})
+    else:
+        terminal.out(f"Imported {terminal.plural(count, 'file')} to {folder}.")
+        terminal.out("Add the keys of engines and the channels again; then `mimikit up` starts it.")
 
 
 @click.command(cls=LeafCommand)

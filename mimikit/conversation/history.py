@@ -8,7 +8,6 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date, timedelta
-from itertools import islice
 from typing import NamedTuple
 
 from pydantic import ValidationError
@@ -20,6 +19,7 @@ from mimikit.protocol.models import History, Message
 
 SOFT_CAP = 200
 _CURSOR = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}:[0-9]{1,18}")
+_MOST_ON_PAGE = 500
 _RECORD_BYTES = 450
 """Of a message in history.json, without its text; an upper estimate."""
 
@@ -55,7 +55,7 @@ class HistoryStore:
             # In order of arrival, even when the clock was set back.
             sent_on = message.created_at.date()
             day = max(sent_on, self._newest)
-            if any(self._is_in_transcript(message.id, d) for d in {day, sent_on}):
+            if any(message.id in self._ids_of_day(d) for d in {day, sent_on}):
                 continue
             try:
                 self._files.append(paths.transcript(day), message.to_dict())
@@ -108,10 +108,7 @@ class HistoryStore:
         """Whether it is in the working set, or in the transcript around that day."""
         is_recent = any(message.id == message_id for message in self.messages)
         days = {day, day - timedelta(days=1), max(day, self._newest)}
-        return is_recent or any(self._is_in_transcript(message_id, d) for d in days)
-
-    def _is_in_transcript(self, message_id: str, day: date) -> bool:
-        return message_id in self._ids_of_day(day)
+        return is_recent or any(message_id in self._ids_of_day(d) for d in days)
 
     def _ids_of_day(self, day: date) -> set[str]:
         """The ids in a day's transcript; cached for a few days."""
@@ -153,8 +150,12 @@ class HistoryPage(NamedTuple):
     before: str | None
 
 
-def page(files: Files, before: str | None = None, limit: int = 50) -> HistoryPage:
+def page(
+    files: Files, before: str | None = None, limit: int = 50, *, triggers_once: bool = False
+) -> HistoryPage:
     """The messages before a cursor, or the newest.
+
+    triggers_once: messages about one trigger count as one.
 
     Raises:
         BadInput: the cursor is not valid.
@@ -166,9 +167,14 @@ def page(files: Files, before: str | None = None, limit: int = 50) -> HistoryPag
             message = "before: expected a cursor from an earlier answer, got something else"
             raise BadInput(message, field="before")
         upto_offset = int(offset)
-    found = list(islice(_newest_first(files, upto_day, upto_offset), limit + 1))
-    cursor = found[limit - 1][0] if len(found) > limit else None
-    return HistoryPage([message for _, message in reversed(found[:limit])], cursor)
+    found: list[tuple[str, Message]] = []
+    entries: set[str] = set()
+    for cursor, message in _newest_first(files, upto_day, upto_offset):
+        entries.add((triggers_once and message.trigger_id) or cursor)
+        if len(entries) > limit or len(found) == _MOST_ON_PAGE:
+            return HistoryPage([message for _, message in reversed(found)], found[-1][0])
+        found.append((cursor, message))
+    return HistoryPage([message for _, message in reversed(found)], None)
 
 
 def _newest_first(files: Files, upto_day: str, upto_offset: int) -> Iterator[tuple[str, Message]]:

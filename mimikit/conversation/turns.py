@@ -5,14 +5,14 @@ Turns are applied by `supervisor/commit_applier.py`.
 
 from __future__ import annotations
 
-import os
 from datetime import datetime
 from typing import NamedTuple
 
-from mimikit.protocol import ids, paths
+from mimikit.protocol import paths
 from mimikit.protocol.files import Files
 from mimikit.protocol.ids import derived_id
-from mimikit.protocol.models import TurnAttempt, TurnRecord
+from mimikit.protocol.models import TurnRecord
+from mimikit.protocol.runtime import TurnAttempt
 
 MAX_ATTEMPTS = 2
 
@@ -27,15 +27,7 @@ def start(files: Files, id_: str, attempt: int, inputs: list[str], now: datetime
 
     Crash: the mark stays, so that a poison input is not retried forever.
     """
-    mark = TurnAttempt(
-        turn_id=id_,
-        attempt=attempt,
-        pid=os.getpid(),
-        process_started=ids.own_start_time(),
-        boot_id=ids.boot_id(),
-        started_at=now,
-        inputs=inputs,
-    )
+    mark = TurnAttempt.own(now, turn_id=id_, attempt=attempt, inputs=inputs)
     files.save_new(paths.turn_started(id_, attempt), mark)
     return mark
 

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
 from mimikit.engines.base import EventKind
+from mimikit.language.plain_text import path_text
 from mimikit.protocol.results import DiffHunk, FileAction, FileDiff, TaskDiff
 
 MAX_WORKSPACE_FILES = 20_000
@@ -101,7 +102,7 @@ class RunRecording:
             action: FileAction = "modified" if old and new else "added" if new else "deleted"
             is_unknown = path in unknown
             file = FileDiff(
-                path=_printable(path),
+                path=path_text(path),
                 action=reported[path] if is_unknown else action,
                 old_size=old.size if old else None,
                 new_size=new.size if new else None,
@@ -117,12 +118,8 @@ class RunRecording:
             id=task_id,
             files=_with_hunks(files, compare(pairs, self._git)),
             more_files=len(changed) - len(listed),
-            unseen=sorted(_printable(path) or "." for path in after.skipped)[:_MAX_SKIPPED_FOLDERS],
+            unseen=sorted(path_text(path) or "." for path in after.skipped)[:_MAX_SKIPPED_FOLDERS],
         )
-
-
-def _printable(path: str) -> str:
-    return os.fsencode(path).decode(errors="backslashreplace")
 
 
 class ChangeRecorder:

@@ -62,5 +62,6 @@ def retry_header(headers: Mapping[str, object], now: datetime) -> datetime | Non
             return now + timedelta(seconds=min(float(value) * unit_s, MAX_WAIT_S))
         with contextlib.suppress(ValueError, TypeError, OverflowError):
             at = email.utils.parsedate_to_datetime(value)
-            return at.astimezone(now.tzinfo) if at.tzinfo else at.replace(tzinfo=now.tzinfo)
+            at = at.astimezone(now.tzinfo) if at.tzinfo else at.replace(tzinfo=now.tzinfo)
+            return min(at, now + timedelta(seconds=MAX_WAIT_S))
     return None

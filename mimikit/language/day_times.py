@@ -338,7 +338,7 @@ def read_window(cursor: TimeCursor) -> tuple[int, int] | None:
 
 def _window_end(text: str) -> int | None:
     """The minute of the day of `9`, `9am`, `17:30`, 「下午五点」."""
-    cursor = TimeCursor(f"at {text.strip()}", 0)
+    cursor = TimeCursor(f"at {text.strip()}" if text.isascii() else text.strip(), 0)
     matches, part = match_clocks(cursor)
     clock = clock_of(matches[0], part) if len(matches) == 1 else None
     return clock.minutes if clock and cursor.at == len(cursor.plain) else None

@@ -221,7 +221,10 @@ _DAY_SETS = {
 _NUMBERS = r"\d{1,2}(?:-\d{1,2})?(?:,\d{1,2}(?:-\d{1,2})?)*"
 _COMMON_CRON = re.compile(
     rf"(?P<minute>\d{{1,2}})\s+(?P<hours>\*|{_NUMBERS})\s+(?P<days>\*|LW?|{_NUMBERS})\s+"
-    rf"(?P<month>\*|\d{{1,2}})\s+(?P<weekdays>\*|\d(?:L|#\d)|{_NUMBERS})"
+    rf"(?P<month>\*|\*/[2346]|\d{{1,2}})\s+(?P<weekdays>\*|\d(?:L|#\d)|{_NUMBERS})"
+)
+_DAILY_CRON = re.compile(
+    rf"(?P<minute>\d{{1,2}}) (?P<hours>{_NUMBERS}) \* \* (?P<weekdays>\*|{_NUMBERS})"
 )
 _WINDOW_CRON = re.compile(rf"\*/(\d{{1,2}}) (\d{{1,2}})(?:-(\d{{1,2}}))? \* \* (\*|{_NUMBERS})")
 _EVERY_MINUTES = re.compile(r"\*(?:/(?P<step>\d{1,2}))? \* \* \* \*")
@@ -263,11 +266,9 @@ NO_LIMITS = Limits()
 def limited_words(words: str, limits: Limits, zone: ZoneInfo, language: Language = "en") -> str:
     """A schedule in words with its limits: `…, until on Friday, 2026-11-27 at 23:59 (UTC)`."""
     facts: dict[str, object] = {}
-    for name, nth in (("every_days", limits.every_days), ("every_weeks", limits.every_weeks)):
-        if nth is not None:
-            facts[name] = _nth(nth) if language == "en" else nth
+    is_stepped = limits.every_days is not None or limits.every_weeks is not None
     for name, at in (("starting", limits.starting), ("until", limits.until)):
-        if at is not None and not (facts and name == "starting"):
+        if at is not None and not (is_stepped and name == "starting"):
             facts[name] = moment_words(at, zone, language).removeprefix("on ")
     if limits.times is not None:
         facts["times" if limits.times > 1 else "one_time"] = limits.times
@@ -283,8 +284,12 @@ def moment_words(at: datetime, zone: ZoneInfo, language: Language = "en") -> str
     clock = f"{local:%H:%M:%S}" if local.second else f"{local:%H:%M}"
     day, weekday = local.date(), _name("weekday_names", local.weekday(), language)
     if language == "zh":
-        return f"{day}（{weekday}）{clock}（{zone.key}）"
-    return f"on {weekday}, {day} at {clock} ({zone.key})"
+        return f"{day}（{weekday}）{clock}（{zone_name(zone.key)}）"
+    return f"on {weekday}, {day} at {clock} ({zone_name(zone.key)})"
+
+
+def zone_name(key: str) -> str:
+    return "UTC" if key == "Etc/UTC" else key
 
 
 def local_time(at: datetime, zone: ZoneInfo) -> datetime:
@@ -295,9 +300,24 @@ def local_time(at: datetime, zone: ZoneInfo) -> datetime:
         return at
 
 
-def cron_words(expression: str, language: Language = "en", zone: str | None = None) -> str:
-    """A cron line in words if it is a common one, else the line."""
+def cron_words(expression: str, language: Language, zone: str | None, limits: Limits) -> str:
+    """A cron line, of every so many days or weeks, in words if it is a common one."""
     line = " ".join(expression.split())
+    words = _cron_words(line, language)
+    if count := limits.every_days or limits.every_weeks:
+        unit, daily = "days" if limits.every_days else "weeks", _DAILY_CRON.fullmatch(line)
+        if daily and (unit == "weeks" or daily["weekdays"] == "*"):
+            clocks = _clocks(daily["hours"], daily["minute"], language)
+            words = _on_weekdays(daily["weekdays"], clocks, language, f"every_some_{unit}", count)
+        else:
+            nth = _nth(count) if language == "en" else count
+            words = say(f"only_every_{unit}", language, words=words, nth=nth)
+    if zone is None:
+        return words
+    return f"{words}（{zone_name(zone)}）" if language == "zh" else f"{words} ({zone_name(zone)})"
+
+
+def _cron_words(line: str, language: Language) -> str:
     step, match = _EVERY_MINUTES.fullmatch(line), _COMMON_CRON.fullmatch(line)
     minutes = int(step["step"] or 1) if step else 0
     window = _WINDOW_CRON.fullmatch(line)
@@ -311,10 +331,7 @@ def cron_words(expression: str, language: Language = "en", zone: str | None = No
         words = f"{_on_weekdays(window[4], clocks, language)}{comma}{every}"
     else:
         words = _common(language=language, **match.groupdict()) if match else None
-    words = words or say("cron_line", language, line=line)
-    if zone is None:
-        return words
-    return f"{words}（{zone}）" if language == "zh" else f"{words} ({zone})"
+    return words or say("cron_line", language, line=line)
 
 
 def _common(
@@ -323,17 +340,21 @@ def _common(
     if hours == "*":
         every_hour = (days, month, weekdays) == ("*", "*", "*")
         return say("every_hour_at", language, minute=minute) if every_hour else None
-    clocks = _and([f"{hour:02}:{minute:0>2}" for hour in _numbers(hours)], language)
+    clocks = _clocks(hours, minute, language)
+    every_month = "every_month" if month == "*" else "every_some_months"
     if (days[0] == "L" or weekdays[-1] == "L" or "#" in weekdays) and "*" in (days, weekdays):
         part = _month_part(days, weekdays, language)
-        return say("every_month", language, days=part, clocks=clocks) if month == "*" else None
+        if month[0] != "*":
+            return None
+        return say(every_month, language, count=month[2:], days=part, clocks=clocks)
     if days == "*" and month == "*":
         return _on_weekdays(weekdays, clocks, language)
     if days == "*" or weekdays != "*":
         return None
-    if month == "*":
+    if month[0] == "*":
         numbers = [f"{day} 号" if language == "zh" else _nth(day) for day in _numbers(days)]
-        return say("every_month", language, days=_and(numbers, language), clocks=clocks)
+        of_month = _and(numbers, language)
+        return say(every_month, language, count=month[2:], days=of_month, clocks=clocks)
     if days.isdigit() and 1 <= int(month) <= len(MONTHS_EN):
         name = _name("month_names", int(month) - 1, language)
         return say("every_year", language, month=name, day=int(days), clocks=clocks)
@@ -349,11 +370,17 @@ def _month_part(days: str, weekdays: str, language: Language) -> str:
     return f"{_name('nth_names', nth, language)}{'' if language == 'zh' else ' '}{name}"
 
 
-def _on_weekdays(weekdays: str, clocks: str, language: Language) -> str:
+def _clocks(hours: str, minute: str, language: Language) -> str:
+    return _and([f"{hour:02}:{minute:0>2}" for hour in _numbers(hours)], language)
+
+
+def _on_weekdays(
+    weekdays: str, clocks: str, language: Language, key: str = "", count: int = 1
+) -> str:
     week = sorted({(day - 1) % 7 for day in _numbers(weekdays)})
     names = [_name("weekday_names", day, language) for day in week]
-    key = _DAY_SETS.get(frozenset(week), "every_such_day")
-    return say(key, language, days=_and(names, language), clocks=clocks)
+    key = key or _DAY_SETS.get(frozenset(week), "every_such_day")
+    return say(key, language, days=_and(names, language), clocks=clocks, count=count)
 
 
 def _name(key: str, number: int, language: Language) -> str:

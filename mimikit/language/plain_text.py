@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import json
+import os
 import re
 from collections.abc import Callable
 from io import StringIO
@@ -153,6 +154,11 @@ class LineReader:
             self._parts.clear()
         else:
             self._parts.append(part)
+
+
+def path_text(path: str) -> str:
+    """A path as text; bytes that are not UTF-8 are escaped."""
+    return os.fsencode(path).decode(errors="backslashreplace")
 
 
 def utf16_length(text: str) -> int:

@@ -343,6 +343,8 @@ _READERS: tuple[tuple[str, Callable[[TimeCursor], object]], ...] = (
 def _clocks(parts: _Parts) -> list[TimeOfDay] | None:
     """The times of day; None when one of them does not exist."""
     matches, part = parts.hours or ([], None)
+    if part and parts.part and part["part"] != parts.part["part"]:
+        return None  # "morning and evening" are two times
     part = part or parts.part
     read = [clock_of(match, part) for match in matches]
     if part and not matches:
@@ -462,4 +464,5 @@ def when_words(when: When, zone: ZoneInfo, language: Language = "en") -> str:
         case RepeatTime(seconds, limits):
             return limited_words(interval_words(seconds, language), limits, zone, language)
         case CronTime(expression, limits):
-            return limited_words(cron_words(expression, language, zone.key), limits, zone, language)
+            repeated = cron_words(expression, language, zone.key, limits)
+            return limited_words(repeated, limits, zone, language)

@@ -7,9 +7,8 @@ without waiting for a commit; and all files where tantivy cannot be imported.
 from __future__ import annotations
 
 import math
-import threading
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple, TypeAlias
 
 from mimikit.errors import StorageError
@@ -168,21 +167,5 @@ class MemoryView:
 EMPTY_VIEW = MemoryView({})
 
 
-class MemoryTable:
-    """The index in memory. Thread-safe."""
-
-    def __init__(self) -> None:
-        self._guard = threading.Lock()
-        self.view = EMPTY_VIEW
-        """The current snapshot; another object after each change."""
-
-    def put(self, changed: Iterable[Changed], cut: Cutter | None = None) -> None:
-        added = {path: (stamp, file_terms(path, found, cut)) for path, stamp, found in changed}
-        with self._guard:
-            self.view = MemoryView({**self.view.files, **added})
-
-    def keep(self, wanted: Callable[[str, Stamp], bool]) -> None:
-        with self._guard:
-            files = {p: file for p, file in self.view.files.items() if wanted(p, file[0])}
-            if len(files) != len(self.view.files):
-                self.view = MemoryView(files)
+def view_of(changed: Iterable[Changed], cut: Cutter | None = None) -> MemoryView:
+    return MemoryView({path: (stamp, file_terms(path, it, cut)) for path, stamp, it in changed})

@@ -1,6 +1,6 @@
 """Keeps the index up to date with memory, docs, the transcript and results of tasks.
 
-A few changed files are indexed in memory (`MemoryTable`) by the search itself; many are written to
+A few changed files are indexed in memory (`MemoryView`) by the search itself; many are written to
 the index on disk by a thread. So no search waits for a commit, and none misses an edit.
 """
 
@@ -19,7 +19,7 @@ from mimikit.clock import Clock
 from mimikit.errors import StorageError
 from mimikit.memory import passages, ranking
 from mimikit.memory.documents import DocumentFolders
-from mimikit.memory.index import EMPTY_VIEW, BrokenIndex, Changed, MemoryTable, MemoryView, Stamp
+from mimikit.memory.index import EMPTY_VIEW, BrokenIndex, Changed, MemoryView, Stamp, view_of
 from mimikit.memory.passages import Passage, is_near, part_of
 from mimikit.memory.terms import ChineseDictionary, Cutter, has_cjk
 
@@ -87,7 +87,8 @@ class Indexer:
     ) -> None:
         self.documents = documents
         self.index = index
-        self._table = MemoryTable()
+        self._recent = EMPTY_VIEW
+        """The index in memory; another object after each change."""
         self._zone, self._clock, self._words = zone, clock, words
         self._reading = threading.Lock()
         self._updating = threading.Lock()
@@ -114,12 +115,14 @@ class Indexer:
         if state.stale:
             self._start_worker().join(patience_s)
             state = self._state_of(snapshot, everywhere=everywhere)
-        elif self.index is not None and self._table.view.passage_count > MAX_IN_MEMORY:
+        elif self.index is not None and self._recent.passage_count > MAX_IN_MEMORY:
             self._start_worker()
         return state
 
     def _put(self, paths: Iterable[str], now: Mapping[str, Stamp]) -> None:
-        self._table.put(self._read(paths, now), self._words.cut if self._words else None)
+        added = view_of(self._read(paths, now), self._words.cut if self._words else None)
+        with self._reading:
+            self._recent = MemoryView({**self._recent.files, **added.files})
 
     def _snapshot(self, *, everywhere: bool) -> dict[str, Stamp]:
         if index := self._usable_index():
@@ -132,7 +135,7 @@ class Indexer:
 
     def _state_of(self, snapshot: dict[str, Stamp], *, everywhere: bool) -> IndexState:
         with self._reading:
-            view, recent = self.index.view if self.index else EMPTY_VIEW, self._table.view
+            view, recent = self.index.view if self.index else EMPTY_VIEW, self._recent
             known = self._states.get(everywhere)
             if (
                 known
@@ -154,13 +157,14 @@ class Indexer:
             )
             if snapshot is self.documents.newest.get(everywhere):
                 self._states[everywhere] = state
-                self._table.keep(
-                    # Far files were perhaps not listed.
-                    lambda path, stamp: (
-                        (path in outdated and snapshot.get(path) == stamp)
-                        or not (everywhere or is_near(path))
-                    )
-                )
+                files = {
+                    path: file
+                    for path, file in recent.files.items()
+                    if (path in outdated and snapshot.get(path) == file[0])
+                    or not (everywhere or is_near(path))  # far files were perhaps not listed
+                }
+                if len(files) != len(recent.files):
+                    self._recent = MemoryView(files)
             return state
 
     def index_ahead(self) -> None:
@@ -262,7 +266,7 @@ class Indexer:
         snapshot = self._snapshot(everywhere=True)
         stale = self._state_of(snapshot, everywhere=True).stale
         for start in range(0, len(stale), SMALL_FILES):
-            if self.index and self._table.view.passage_count > _MAX_WITHOUT_INDEX:
+            if self.index and self._recent.passage_count > _MAX_WITHOUT_INDEX:
                 break
             self._put(stale[start : start + SMALL_FILES], snapshot)
 

@@ -218,6 +218,8 @@ def _result(path: str, data: bytes, zone: tzinfo) -> Iterator[Passage]:
     if isinstance(result, TaskResult) and result.internal:
         return
     text = (result.summary or "") if isinstance(result, PlanResult) else result.text
+    if text.count("\ufffd") > len(text) // 20:  # binary output
+        return
     at = result.completed_at
     yield from _pieces(Passage(text, 0, "", at, at.astimezone(zone).date(), task_id=result.id))
 

@@ -311,19 +311,6 @@ class RoutedAnswer(Record):
     """The user's own words, not quoted by a model."""
 
 
-class TurnAttempt(Record):
-    """A running attempt of a turn: its process and its frozen inputs."""
-
-    turn_id: Id
-    attempt: int
-    pid: int
-    process_started: str
-    boot_id: str
-    started_at: Instant
-    inputs: list[Id]
-    stopped: bool = False
-
-
 class Hit(Record):
     """A search result; in a turn's record, a passage in its prompt."""
 

@@ -23,10 +23,10 @@ from mimikit.protocol.models import (
     Question,
     Record,
     Task,
-    TurnAttempt,
     to_utc,
 )
 from mimikit.protocol.results import StatusCheckpoint
+from mimikit.protocol.runtime import TurnAttempt
 from mimikit.protocol.triggers import Trigger
 
 R = TypeVar("R", bound=Record)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from datetime import datetime
-from typing import Literal
+from typing import Literal, Self
 
 from pydantic import Field
 
 from mimikit.language.phrases import Words
+from mimikit.protocol.ids import boot_id, is_alive, own_start_time
 from mimikit.protocol.models import EngineStatus, Id, Instant, LiveRun, Record
 
 
@@ -74,26 +76,45 @@ class SelfAwakeState(Record):
     """The newest last."""
 
 
-class LockHolder(Record):
-    """`consumer.json`: the process with the consumer lock."""
+class ProcessRecord(Record):
+    """What a process writes about itself; it tells a later process with the same pid apart."""
 
     pid: int
     process_started: str
     boot_id: str
-    host: str
     started_at: Instant
 
+    @classmethod
+    def own(cls, now: datetime, **more: object) -> Self:
+        me = {"pid": os.getpid(), "process_started": own_start_time(), "boot_id": boot_id()}
+        return cls.model_validate({**me, "started_at": now, **more})
 
-class PageAddress(Record):
+    @property
+    def is_alive(self) -> bool:
+        return is_alive(self.pid, self.process_started, self.boot_id)
+
+
+class TurnAttempt(ProcessRecord):
+    """A running attempt of a turn: its process and its frozen inputs."""
+
+    turn_id: Id
+    attempt: int
+    inputs: list[Id]
+    stopped: bool = False
+
+
+class LockHolder(ProcessRecord):
+    """`consumer.json`: the process with the consumer lock."""
+
+    host: str
+
+
+class PageAddress(ProcessRecord):
     """`pages/{id}.json`: the address of one web process; removed by others once it is dead."""
 
     host: str
     port: int
     local: bool
-    pid: int
-    process_started: str
-    boot_id: str
-    started_at: Instant
 
 
 class Health(Record):

@@ -240,7 +240,7 @@ def prompt_of(role: Role, turn_input: TurnInput, budgets: BudgetSettings, upstre
     if role == "planner":
         where = paths.running("planner", turn_input.task.id) if turn_input.task else ""
         request, *sent = tokens.fit_together(
-            [(task, _full_text(where)), *map(_file_text, files)], budgets.input_tokens
+            [(task, f" (all of it: {where})"), *map(_file_text, files)], budgets.input_tokens
         )
         blocks += [environment, _files_section(sent), _section("Request", request)]
     else:
@@ -258,7 +258,7 @@ def _input_blocks(turn_input: TurnInput, budgets: BudgetSettings, environment: s
     for item in turn_input.inputs:
         quote = f"(quoting: {tokens.cut(item.quote, 300)})\n" if item.quote else ""
         text = indented(f"[{item.id}] {quote}{item.text}")
-        inputs.append((text, _full_text(paths.inbox(item.id))))
+        inputs.append((text, f" (all of it: {paths.inbox(item.id)})"))
     files = map(_file_text, turn_input.attachments)
     fitting = tokens.fit_together([*inputs, *files], budgets.input_tokens)
     input_ = _section("Input", "\n\n".join(fitting[: len(inputs)]))
@@ -295,10 +295,6 @@ def _environment(turn_input: TurnInput) -> str:
         f"locale: {locale}{_SCRIPTS.get(locale.rpartition('-')[2], '')}",
     ]
     return "\n".join(map(indented, lines))
-
-
-def _full_text(path: str) -> str:
-    return f" (all of it: {path})"
 
 
 def _context_blocks(turn_input: TurnInput, budgets: BudgetSettings) -> list[str]:

@@ -5,7 +5,6 @@ The lock is valid only while its file is at its path: a consumer that finds anot
 
 from __future__ import annotations
 
-import os
 import socket
 import time
 from collections.abc import Callable
@@ -13,7 +12,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from mimikit.errors import AlreadyRunning, UnsafeFile
-from mimikit.protocol import ids, paths
+from mimikit.protocol import paths
 from mimikit.protocol.disk import Lock
 from mimikit.protocol.files import Files
 from mimikit.protocol.runtime import LockHolder
@@ -35,13 +34,7 @@ def take_consumer_lock(state: State) -> Lock:
         AlreadyRunning: another holds the lock; the message names its process.
     """
     lock = free_lock(state)
-    holder = LockHolder(
-        pid=os.getpid(),
-        process_started=ids.own_start_time(),
-        boot_id=ids.boot_id(),
-        host=socket.gethostname(),
-        started_at=state.clock.now(),
-    )
+    holder = LockHolder.own(state.clock.now(), host=socket.gethostname())
     state.files.save(paths.CONSUMER_HOLDER, holder)
     return lock
 
@@ -76,8 +69,7 @@ def _living_holder(state: State) -> LockHolder | None:
     holder = state.files.peek(paths.CONSUMER_HOLDER, LockHolder)
     if holder is None or holder.host != socket.gethostname():
         return holder
-    is_alive = ids.is_alive(holder.pid, holder.process_started, holder.boot_id)
-    return holder if is_alive else None
+    return holder if holder.is_alive else None
 
 
 class StateGuard:

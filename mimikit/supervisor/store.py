@@ -10,16 +10,15 @@ from typing import Generic, TypeVar
 from mimikit.clock import Clock
 from mimikit.config import Settings
 from mimikit.conversation.history import HistoryStore
-from mimikit.errors import NewerState
 from mimikit.log import ChangeFeed, EventLog
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
 from mimikit.protocol.ids import is_id
-from mimikit.protocol.models import REMINDER, History, QueueName, Task
-from mimikit.protocol.results import StatusCheckpoint
+from mimikit.protocol.models import REMINDER, QueueName, Task
 from mimikit.protocol.runtime import RuntimeState
 from mimikit.protocol.watch import WakeBell
 from mimikit.roles.run import LiveRuns
+from mimikit.state import check_schema
 from mimikit.tasks import queue as task_queue
 from mimikit.tasks.ledger import Ledger
 
@@ -89,16 +88,8 @@ class Store:
             NewerState: a newer version wrote here; nothing was changed.
         """
         conversation, ledger = HistoryStore(files), Ledger(files)
-        for path, got, model in (
-            (paths.HISTORY, conversation.schema_version, History),
-            (paths.TASK_STATUS, ledger.load(), StatusCheckpoint),
-        ):
-            known = model.model_fields["schema_version"].default
-            if got > known:
-                raise NewerState(
-                    f"{path}: expected schemaVersion {known} or older, got {got}; "
-                    "use the newer mimikit that wrote it"
-                )
+        check_schema(paths.HISTORY, conversation.schema_version)
+        check_schema(paths.TASK_STATUS, ledger.load())
         runtime = files.load(paths.RUNTIME, RuntimeState) or RuntimeState()
         return cls(
             files=files,

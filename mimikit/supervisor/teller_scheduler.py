@@ -21,7 +21,8 @@ from mimikit.errors import BadRecord, StorageError
 from mimikit.language.phrases import ResultNotice, Words
 from mimikit.protocol import paths
 from mimikit.protocol.ids import derived_id, new_id
-from mimikit.protocol.models import EngineStatus, InboxItem, TurnAttempt, TurnRecord
+from mimikit.protocol.models import EngineStatus, InboxItem, TurnRecord
+from mimikit.protocol.runtime import TurnAttempt
 from mimikit.roles.run import RunContext
 from mimikit.roles.teller import TurnJob, TurnOutcome
 from mimikit.roles.turn_context import detect_locale

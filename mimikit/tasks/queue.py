@@ -365,10 +365,9 @@ def submit_and_wait(
     return found
 
 
-def waiting_commands(files: Files, names: Iterable[str] | None = None) -> list[Command]:
-    """Commands not applied yet, oldest first; of these files, or all."""
-    found = files.load_all(paths.COMMANDS, Command, names)
-    return sorted(found, key=lambda o: (o.created_at, o.id))
+def waiting_commands(files: Files) -> list[Command]:
+    """Commands not applied yet, oldest first."""
+    return sorted(files.load_all(paths.COMMANDS, Command), key=lambda it: (it.created_at, it.id))
 
 
 def command_result(files: Files, command_id: str) -> CommandResult | None:

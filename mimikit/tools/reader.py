@@ -53,7 +53,7 @@ class RoleReader:
     ) -> None:
         """`trace_size`: tasks of a trace so far; `upcoming`: task files in queue order."""
         self._clock, self._zone = clock or SystemClock(), zone
-        self._files, self._searcher, self._trace_size = files, searcher, trace_size
+        self._files, self._searcher, self.trace_size = files, searcher, trace_size
         self._upcoming = upcoming or self._by_name
 
     def tasks(self, scope: str) -> list[TaskLine]:
@@ -172,9 +172,6 @@ class RoleReader:
 
     def trigger(self, trigger_id: str) -> Trigger | None:
         return registry.active(self._files, trigger_id)[0] if is_id(trigger_id) else None
-
-    def trace_size(self, trace_id: str) -> int:
-        return self._trace_size(trace_id)
 
 
 # ---- formatting; pure

@@ -70,7 +70,7 @@ def schedule_words(plan: Schedule) -> Words:
     if plan.interval is not None:
         words = {language: interval_words(plan.interval, language) for language in TABLE}
     elif plan.cron is not None:
-        words = {language: cron_words(plan.cron, language, plan.timezone) for language in TABLE}
+        words = {it: cron_words(plan.cron, it, plan.timezone, plan.limits) for it in TABLE}
     elif plan.run_at is not None:
         words = say_both("trigger_once", moment=_moment(plan.run_at, zone))
     else:

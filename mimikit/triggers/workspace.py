@@ -16,6 +16,7 @@ from pathlib import Path
 from stat import S_ISDIR
 from typing import NamedTuple, Protocol
 
+from mimikit.language.plain_text import path_text
 from mimikit.protocol.watch import FolderWatch
 from mimikit.triggers.patterns import Pattern, Seen
 
@@ -97,7 +98,7 @@ class FolderWorkspace:
         if S_ISDIR(stat.st_mode):
             yield from self._below(pattern, str(base))
         elif pattern.is_plain:
-            yield _display_name(pattern.base), stat
+            yield path_text(pattern.base), stat
 
     def _as_it_is(self, pattern: Pattern) -> Pattern:
         """The path itself, if a file is called as the glob is written."""
@@ -119,7 +120,7 @@ class FolderWorkspace:
                         if pattern.enters(name) and not self.is_in_state_folder(entry.path):
                             folders.append((entry.path, f"{name}/"))
                     elif _matches(pattern, name, entry):
-                        yield _display_name(name), entry.stat(follow_symlinks=False)
+                        yield path_text(name), entry.stat(follow_symlinks=False)
                 except OSError:
                     continue
 
@@ -140,11 +141,6 @@ def _is_in(path: str, folder: str) -> bool:
 def is_folder(path: str | Path) -> bool:
     """Follows links; False for an invalid name, where pathlib raises."""
     return os.path.isdir(path)  # noqa: PTH112
-
-
-def _display_name(name: str) -> str:
-    """A name as text; bytes that are not UTF-8 are escaped."""
-    return os.fsencode(name).decode(errors="backslashreplace")
 
 
 def _matches(pattern: Pattern, name: str, entry: os.DirEntry[str]) -> bool:

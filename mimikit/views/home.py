@@ -63,11 +63,6 @@ class HomeView(View):
     usage: UsageTodayView
 
 
-def next_firings(triggers: Iterable[TriggerView], now: datetime) -> list[TriggerView]:
-    due = [it for it in triggers if it.enabled and it.next_run_at and not it.blocked_by]
-    return sorted(due, key=lambda it: (it.next_run_at or now, it.id))[:MAX_FIRINGS]
-
-
 def open_failures(
     ended: Iterable[ledger.Line], retried: Collection[str], paused: Collection[str]
 ) -> dict[str, int]:
@@ -87,6 +82,16 @@ def open_failures(
         if status == "failed" and id_ not in retried and (first == id_ or first in counts):
             counts[first] = counts.get(first, 0) + 1
     return counts
+
+
+def sampled(ended: Iterable[ledger.Line]) -> list[ledger.Line]:
+    """Of one trigger's ends with the same status, the newest in each ten minutes; all others."""
+    kept: dict[object, ledger.Line] = {}
+    for line in ended:
+        trigger = line.get("sourceTriggerId")
+        key = (trigger, line.get("status"), str(line["at"])[:15]) if trigger else line["id"]
+        kept.setdefault(key, line)
+    return list(kept.values())
 
 
 class HomeReader:
@@ -110,9 +115,11 @@ class HomeReader:
         ended = [it for it in lines if it.get("event") == "ended" and is_id(str(it.get("id")))]
         again = ledger.lines_since(files, since, b'"retryOf"')
         paused = [trigger for trigger in triggers if trigger.paused_by]
+        due = [it for it in triggers if it.enabled and it.next_run_at and not it.blocked_by]
         retried = {str(line.get("retryOf")) for line in again}
         counts = open_failures(ended, retried, {trigger.id for trigger in paused})
-        recent = [str(it["id"]) for it in ended[:MAX_READ] if it.get("seat") != "planner"]
+        drawn = sampled([it for it in ended if it.get("seat") != "planner"])
+        recent = [str(line["id"]) for line in drawn[:MAX_READ]]
         found = self._ended([*recent, *counts])
         runs = {task.id: run for task in running if (run := run_view(task))}
         runs |= {id_: found[id_] for id_ in recent if id_ in found}
@@ -125,9 +132,9 @@ class HomeReader:
         return HomeView(
             needs=needs,
             running=[run for run in runs.values() if run.state == "running"],
-            next=next_firings(triggers, now),
+            next=sorted(due, key=lambda it: (it.next_run_at or now, it.id))[:MAX_FIRINGS],
             timeline=list(runs.values())[:MAX_RUNS],
-            more_runs=len(ended) > MAX_READ or len(runs) > MAX_RUNS,
+            more_runs=len(drawn) > MAX_READ or len(runs) > MAX_RUNS,
             usage=status.usage,
         )
 

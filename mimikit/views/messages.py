@@ -22,10 +22,10 @@ from mimikit.protocol.models import (
     Instant,
     Message,
     Question,
-    TurnAttempt,
     TurnRecord,
     Usage,
 )
+from mimikit.protocol.runtime import TurnAttempt
 from mimikit.views.base import Render, View
 from mimikit.views.job_views import JobView
 
@@ -148,7 +148,7 @@ class ConversationReader:
         self._render = render
 
     def page(self, before: str | None, limit: int) -> MessagesPage:
-        history_page = history.page(self._files, before, limit)
+        history_page = history.page(self._files, before, limit, triggers_once=True)
         views = [self._view(*group) for group in group_by_trigger(history_page.messages)]
         return MessagesPage(messages=views, before=history_page.before)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import date
 from typing import Literal, cast
 
 from pydantic import Field
@@ -26,9 +25,9 @@ from mimikit.views.messages import InboxItemView, MessagesPage, MessageView, Que
 from mimikit.views.status import Consumer, StatusView, read_consumer
 from mimikit.views.tasks import TaskView
 from mimikit.views.triggers import TriggerView
-from mimikit.views.usage import UsageBy, UsageReader, UsageReport
+from mimikit.views.usage import UsageReader
 
-_MESSAGES, _LIVE_JOBS = 30, 20
+_MESSAGES, _LIVE_JOBS = 20, 20
 
 
 class DraftBlock(View):
@@ -168,9 +167,6 @@ class StateReader:
         consumer = consumer or self.consumer()
         usage = self.usage.today(self._clock.now(), consumer.current)
         return status.status_view(self.files, consumer, usage)
-
-    def usage_report(self, by: UsageBy, since: date | None) -> UsageReport:
-        return self.usage.report(by, since, self._clock.now(), self.consumer().current)
 
     def home(self) -> HomeView:
         consumer = self.consumer()

@@ -15,7 +15,7 @@ from mimikit import __version__
 from mimikit.config import Settings
 from mimikit.conversation import inbox
 from mimikit.log import log_tails
-from mimikit.protocol import ids, paths
+from mimikit.protocol import paths
 from mimikit.protocol.files import Files, ReadOnlyFiles
 from mimikit.protocol.models import EngineStatus, Instant, LiveRun, Question, time_text
 from mimikit.protocol.runtime import Health, LockHolder, RuntimeState
@@ -87,7 +87,7 @@ def read_consumer(files: Files, now: datetime) -> Consumer:
     health = files.peek(paths.HEALTH, Health)
     age = now - health.beat_at if health else None
     if holder is not None and holder.host == socket.gethostname():
-        lives = ids.is_alive(holder.pid, holder.process_started, holder.boot_id)
+        lives = holder.is_alive
     else:
         lives = age is not None and abs(age) <= BEAT_LATE
     state: ConsumerState = "running"

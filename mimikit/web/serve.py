@@ -183,18 +183,10 @@ def _record_address(bound: ServerSocket, files: Files) -> None:
     for name in files.names(paths.PAGES):
         path = f"{paths.PAGES}/{name}"
         page = files.peek(path, PageAddress)  # the consumer quarantines unreadable ones
-        if page and not ids.is_alive(page.pid, page.process_started, page.boot_id):
+        if page and not page.is_alive:
             files.remove(path)
     now = SystemClock().now()
-    page = PageAddress(
-        host=bound.host,
-        port=bound.port,
-        local=bound.is_local,
-        pid=os.getpid(),
-        process_started=ids.own_start_time(),
-        boot_id=ids.boot_id(),
-        started_at=now,
-    )
+    page = PageAddress.own(now, host=bound.host, port=bound.port, local=bound.is_local)
     files.save(paths.page(ids.new_id("page", now)), page)
 
 

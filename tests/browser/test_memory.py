@@ -382,7 +382,7 @@ def test_axe_finds_nothing_serious_and_nothing_goes_sideways(
         expect(page.locator(".other")).to_be_visible()
         look("conflict")
         page.locator(".form-actions button").last.click()
-        expect(page.locator("#note-keep")).to_be_visible()
+        expect(page.locator("#keep")).to_be_visible()
         look("discard?")
         go("memory/new", "#note-text")
         page.locator("#note-form [type=submit]").click()

@@ -116,6 +116,7 @@ def task_done(id_: str) -> dict[str, Any]:
     ("options", "condition", "more"),
     [
         (["--when-changed", "src/**/*.py"], file_changed("src/**/*.py"), {}),
+        (["--when-changed", "~tilde.txt"], file_changed("~tilde.txt"), {}),
         (["--when-exists", "go"], file_exists("go"), {"once": False, "cooldown": None}),
         (["--when-exists", "go", "--cooldown", "10m"], file_exists("go"), {"cooldown": 600}),
         (["--when-exists", "go", "--once"], file_exists("go"), {"once": True}),

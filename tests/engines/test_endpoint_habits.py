@@ -62,6 +62,10 @@ TWO_CALLS = {
         [call("look", ' "a"}', index=0, id="a")],
         [call("look", ARGS_B, index=1, id="b")],
     ],
+    "raw line breaks, odd names": [
+        [call("look()", '{"text": "a", "more": "1\n2"}', index=0, id="a")],
+        [call("default_api:look:0", ARGS_B, index=1, id="b")],
+    ],
     "objects": [
         [{"index": 0, "id": "a", "function": {"name": "look", "arguments": {"text": "a"}}}],
         [call("functions.look", ARGS_B, index=1, id="b")],
@@ -90,6 +94,7 @@ TEXTS = {
     ),
     "a field": (["Hello"], {"reasoning": "hm"}),
     "parts": ([[{"type": "text", "text": "Hel"}], [{"type": "text", "text": "lo"}]], {}),
+    "an end token": (["Hello", "<|im_end|>\n"], {}),
     "a part": ([{"type": "text", "text": "Hello"}], {}),
     "parts of thought": (
         [[{"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}], [{"text": "Hello"}]],
@@ -137,6 +142,12 @@ def shown(desk: Desk) -> str:
 WHOLE = {
     "no finish reason": stream(delta(content="Hello")),
     "no [DONE]": stream(delta(content="Hello"), delta("stop"), done=False),
+    "the whole after its deltas": stream(
+        delta(content="Hel"),
+        delta(content="lo"),
+        {"choices": [{"message": {"content": "Hello"}, "finish_reason": "stop"}]},
+    ),
+    "a byte order mark": {"raw": "\ufeff" + stream(delta("stop", content="Hello"))["raw"]},
     "not streamed": {
         "status": 200,
         "body": {"choices": [{"message": {"content": "Hello"}, "finish_reason": "stop"}]},
@@ -264,6 +275,14 @@ FAILURES: dict[str, tuple[int, Any, str]] = {
     "page": (404, "<html><h1>Not Found</h1></html>", "unreachable"),
     "JSON error": (200, {"error": "Unexpected endpoint or method."}, "unreachable"),
     "other JSON": (200, ["hello"], "unreachable"),
+    "limited beside choices": (
+        200,
+        {
+            "error": {"code": 429, "message": "Rate limit"},
+            "choices": [{"delta": {"content": ""}, "finish_reason": "error"}],
+        },
+        "limited",
+    ),
     "limited within 200": (200, {"error": {"code": 429, "message": "Rate limit"}}, "limited"),
 }
 
@@ -277,6 +296,11 @@ def test_a_failure_is_known_by_its_words(
     assert outcome.want == want, outcome.error
     assert len(llm.requests) <= 2
     assert want == "unreachable" or message_of(body)[:30] in outcome.error
+
+
+def test_a_redirect_is_named(here: EndpointGround) -> None:
+    outcome, _ = ran(here, {"status": 308, "headers": {"location": "https://a.example/v1"}})
+    assert "it redirects to https://a.example/v1" in str(outcome.error)
 
 
 TOO_LONG = {
@@ -307,6 +331,7 @@ def test_a_too_long_prompt_is_known_by_words_numbers_or_413(
     [
         ({"retry-after": "90"}, {}, 90),
         ({"retry-after-ms": "1500"}, {}, 1.5),
+        ({"retry-after": "Sun, 31 Dec 9999 23:59:59 GMT"}, {}, 366 * 86400),
         ({"retry-after": "Sat, 21 Nov 2026 09:40:00 GMT"}, {}, 600),
         ({}, {"error": {"message": "Limit reached, try again in 2m30s."}}, 150),
         ({}, {"error": {"message": "slow down"}}, None),

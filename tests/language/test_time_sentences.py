@@ -163,6 +163,7 @@ def test_a_sentence_of_days_times_and_limits_is_understood_whole() -> None:
     ("when", "expected"),
     [
         ("every hour between 9 and 17", ["21 15:00", "21 16:00", "21 17:00"]),
+        ("每天上午9点到下午5点每半小时", ["21 14:30", "21 15:00", "21 15:30"]),
         ("每天9点到17点每小时", ["21 15:00", "21 16:00", "21 17:00"]),
         ("every 2 hours from 9am to 5pm on weekdays", ["21 15:00", "21 17:00", "22 09:00"]),
         ("every 30 minutes between 9 and 15", ["21 14:30", "22 09:00", "22 09:30"]),
@@ -218,6 +219,25 @@ def test_what_is_not_understood_of_a_time_is_asked_about_and_never_text(words: s
     assert "weeks" in bad_sentence(asked, "en") or asked.reason != "time_unknown"
 
 
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "remind me on Monday and Wednesday to run", "remind me every morning and evening to run",
+        "remind me at nine thirty to run", "remind me at ten past nine to run",
+        "remind me at 10 to 9 to run", "remind me at 9 CET to run", "remind me Monday week to run",
+        "remind me at 9 Berlin time to run", "remind me every day at 9 to run, not in July",
+        "at nine thirty: run date", "at 9 GMT+2: run date", "每天早晚提醒我吃药", "提醒我9点前睡觉",
+        "提醒我九点左右睡觉", "提醒我周五之前交报告", "每小时提醒我起来，晚上不要",
+        "9点左右运行 date", "at 25:00 run date", "every day at 9:75: run date",
+        "on Feb 30 at 9:00: run date", "in 5 run date", "at 6.30pm remind me to run",
+    ],
+)  # fmt: skip
+def test_the_second_half_of_a_time_is_never_text(sentence: str) -> None:
+    intent = parse(sentence, is_program)
+    assert isinstance(intent, BadSentence)
+    assert intent.reason == "time_unknown"
+
+
 def test_the_words_that_were_not_understood_are_said() -> None:
     for sentence in ("every 10 moons run date", "remind me every 10 moons to look up"):
         intent = parse(sentence, is_program)
@@ -238,6 +258,8 @@ def test_the_words_that_were_not_understood_are_said() -> None:
         ("remind me at 9pm: every day at 9 until Friday", "every day at 9 until Friday"),
         ("提醒我明天9点准备下周一的会议", "准备下周一的会议"),
         ("提醒我明天9点喝一点水", "喝一点水"),
+        ("remind me at 9 dinner time", "dinner time"),
+        ("提醒我明天前往机场", "前往机场"),
     ],
 )
 def test_a_day_that_belongs_to_the_text_stays_there(sentence: str, text: str) -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from mimikit.errors import BadInput
 from mimikit.language.day_times import PastTime
-from mimikit.language.phrases import cron_words, moment_words
+from mimikit.language.phrases import NO_LIMITS, cron_words, moment_words
 from mimikit.language.time_vocabulary import fold
 from mimikit.language.times import (
     CronTime,
@@ -503,7 +503,7 @@ def test_every_cron_line_is_said_in_words_that_mean_it(line, language) -> None:
         expression = expression[:-5] + f"{listed(days)} * *"
     elif kind == "year":
         expression = expression[:-5] + f"{days.day} {days.month} *"
-    again = read(cron_words(expression, language))
+    again = read(cron_words(expression, language, None, NO_LIMITS))
     assert isinstance(again, CronTime)
     assert expanded(again.expression) == expanded(expression)
 

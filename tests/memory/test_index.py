@@ -16,11 +16,11 @@ from mimikit.memory.index import (
     SCOPES,
     B,
     Changed,
-    MemoryTable,
     MemoryView,
     Stamp,
     TermTotals,
     idf,
+    view_of,
 )
 from mimikit.memory.passages import MEMORY, NOTES, TRANSCRIPT, Passage, Scope, Window, file_terms
 from mimikit.memory.tantivy_index import TantivyIndex, TantivyView
@@ -58,10 +58,8 @@ def held_and_view(
     index: TantivyIndex, number: int, *, alone: bool = True
 ) -> tuple[MemoryView, TantivyView | MemoryView, list[Changed]]:
     files = made(number, alone=alone)
-    fresh = MemoryTable()
-    fresh.put(files)
     assert index.update(files, [])
-    return fresh.view, index.view, files
+    return view_of(files), index.view, files
 
 
 @pytest.mark.parametrize("number", range(5))

@@ -102,6 +102,7 @@ def test_transcripts_and_results() -> None:
     [done] = of_file("worker/results/t.json", result("t", "done it"), ZONE)
     assert (done.text, done.task_id, done.line) == ("done it", "t", 0)
     assert of_file("worker/results/t.json", result("t", "done it", internal=True), ZONE) == []
+    assert of_file("worker/results/t.json", result("t", "C \ufffd\ufffd\ufffd PNG"), ZONE) == []
     [planned] = of_file("planner/done/t.json", plan("t", "three steps"), ZONE)
     assert planned.text == "three steps"
 

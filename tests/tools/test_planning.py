@@ -122,7 +122,7 @@ def test_labels_work_inside_conditions_and_ids_of_before_do_too() -> None:
 @pytest.mark.parametrize(("arguments", "kind", "words"), [
     ({"interval": 600}, "recurring", "every 10 minutes"),
     ({"cron": "0 9 * * 1-5"}, "recurring", "every weekday at 09:00 (Asia/Shanghai)"),
-    ({"cron": "0 9 * * *", "everyDays": 3, "times": 2}, "recurring", "only every 3rd day, 2 times"),
+    ({"cron": "0 9 * * *", "everyDays": 3, "times": 2}, "recurring", "every 3 days at 09:00 (Asia"),
     ({"type": "scheduled", "runAt": "2026-12-02T09:00:00+08:00"}, "scheduled",
      "once on Wednesday, 2026-12-02 at 09:00 (Asia/Shanghai)"),
     ({"type": "conditional", "condition": {"type": "file_changed", "params": {"path": "a*"}}},

@@ -57,8 +57,23 @@ A, B = leaf("file_exists", path="a"), leaf("file_changed", path="src/**/*.py")
         ),
         (
             Schedule(cron="0 8 * * *", starting=T0, every_days=2, times=1, lateness=3600),
-            "every day at 08:00, only every 2nd day, one time in all, not if more than 1 hour late",
-            "每天 08:00，每 2 天一次，共 1 次，迟到超过 1 小时 则不执行",
+            "every 2 days at 08:00, one time in all, not if more than 1 hour late",
+            "每 2 天 08:00，共 1 次，迟到超过 1 小时 则不执行",
+        ),
+        (
+            Schedule(cron="0 9 * * 1,3", timezone="Etc/UTC", starting=T0, every_weeks=2),
+            "every 2 weeks on Monday and Wednesday at 09:00 (UTC)",
+            "每 2 周的周一和周三 09:00（UTC）",
+        ),
+        (
+            Schedule(cron="0 9 1 */2 *"),
+            "every 2 months on the 1st at 09:00",
+            "每 2 个月的 1 号 09:00",
+        ),
+        (
+            Schedule(cron="15 * * * *", starting=T0, every_days=3),
+            "every hour at :15, only every 3rd day",
+            "每小时 15 分，每 3 天一次",
         ),
         (
             Schedule(interval=3600, until=T0, timezone="Asia/Shanghai"),

@@ -12,7 +12,7 @@ from mimikit.protocol.models import EngineStatus, Question
 from mimikit.protocol.triggers import Schedule, Trigger, TriggerState
 from mimikit.tasks.ledger import Ledger
 from mimikit.triggers import registry
-from mimikit.views.home import MAX_FIRINGS, open_failures
+from mimikit.views.home import MAX_FIRINGS, open_failures, sampled
 from tests.web.conftest import live_run
 from tests.web.test_shown import end, put
 
@@ -44,6 +44,18 @@ def test_failures_that_need_the_user(
     newest_first: list[Any], retried: str, paused: str, expected: dict[str, int]
 ) -> None:
     assert open_failures(newest_first, set(retried), set(paused)) == expected
+
+
+def test_runs_of_one_trigger_leave_room_for_others_in_the_last_day() -> None:
+    ends = [  # one each ten seconds, for 15 minutes
+        line(f"{status}-{second}", status, trigger)
+        | {"at": f"2026-03-01T12:{second // 6:02}:{second % 6}0.000Z"}
+        for second in reversed(range(90))
+        for status, trigger in (("done", "g"), ("failed", "g"), ("failed", None))
+        if trigger or second == 7
+    ]
+    shown = ["done-89", "failed-89", "done-59", "failed-59", "failed-7"]
+    assert [end["id"] for end in sampled(ends)] == shown
 
 
 def test_home_has_runs_failures_and_firings(web) -> None:

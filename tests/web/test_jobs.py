@@ -251,5 +251,5 @@ def test_the_snapshot_is_small_whatever_was_done(web: Web) -> None:
             task = Task(id=f"w{number}", prompt="wait", created_at=START, trace_id=f"w{number}")
             web.files.save(paths.queued("worker", task.id), task)
     found = web.get("/api/snapshot")
-    assert (len(found["messages"]), len(found["jobs"])) == (30, 20 + 15)
+    assert (len(found["messages"]), len(found["jobs"])) == (20, 20 + 10)
     assert len(web.ask("GET", "/api/snapshot").get_data()) < 40_000

@@ -60,7 +60,7 @@ def slot(web: Web, trigger_id: str, **facts: Any) -> None:
         ),
         (
             {"schedule": {"cron": "0 9 * * *", "everyDays": 2, "until": "2026-03-04"}},
-            "every day at 09:00, only every 2nd day, until Wednesday, 2026-03-04 at 00:00 (UTC)",
+            "every 2 days at 09:00, until Wednesday, 2026-03-04 at 00:00 (UTC)",
             ["2026-03-02T09:00:00"],
         ),
         (

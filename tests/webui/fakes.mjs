@@ -38,10 +38,10 @@ export class Clock {
 export class FakeSource {
   static opened = [];
 
-  constructor(since) {
+  constructor(since, headers, link) {
     this.since = since;
-    this.readyState = 0;
-    this.heard = {};
+    this.link = link;
+    this.closed = false;
     FakeSource.opened.push(this);
   }
 
@@ -50,35 +50,33 @@ export class FakeSource {
   }
 
   static get open() {
-    return FakeSource.opened.filter((source) => source.readyState !== 2);
-  }
-
-  addEventListener(name, act) {
-    this.heard[name] = act;
+    return FakeSource.opened.filter((source) => !source.closed);
   }
 
   close() {
-    this.readyState = 2;
+    this.closed = true;
   }
 
   opens() {
-    this.readyState = 1;
-    this.onopen({});
+    this.link.onOpen();
   }
 
   change(cursor, change) {
-    this.heard.change({ lastEventId: cursor, data: JSON.stringify(change) });
+    if (!this.closed) this.link.onEvent({ event: "change", id: cursor, data: JSON.stringify(change) });
   }
 
-  /** The line broke; the browser goes on trying. */
+  resets() {
+    this.link.onEvent({ event: "reset", data: "{}" });
+  }
+
+  /** It ended, or could not be had. */
   breaks() {
-    this.readyState = 0;
-    this.onerror({});
+    this.closed = true;
+    this.link.onEnd();
   }
 
-  /** The server refused: the browser gives up for good. */
   refused() {
-    this.readyState = 2;
-    this.onerror({});
+    this.closed = true;
+    this.link.onRefused();
   }
 }

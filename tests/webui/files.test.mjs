@@ -25,7 +25,7 @@ test("a file can be sent once the server has it", async () => {
   await settled();
   assert.deepEqual(store.state.files.map(({ sent }) => sent), [ref("a"), ref("b")]);
   assert.equal(canSend(store.state), true);
-  store.dispatch({ type: "fileGone", key: store.state.files[0].key });
+  store.remove("files", store.state.files[0].id);
   assert.deepEqual(store.state.files.map(({ name }) => name), ["b"]);
 });
 
@@ -38,6 +38,6 @@ test("what is refused says why and holds the message until it is removed", async
   assert.equal(canSend(store.state), false);
   files.add(Array.from({ length: 12 }, (_, n) => file(`${n}`)));
   assert.deepEqual([store.state.files.length, told], [10, ["files.tooMany"]]);
-  for (const { key } of store.state.files) store.dispatch({ type: "fileGone", key });
+  for (const { id } of store.state.files) store.remove("files", id);
   assert.equal(canSend(store.state), true);
 });

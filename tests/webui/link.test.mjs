@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { beforeEach, describe, test } from "node:test";
 
-import { HIDDEN_MS, Link, POLL_MS, STALLED_MS, STREAM_RETRY_MS } from "../../webui/js/core/link.js";
+import { HIDDEN_MS, Link, POLL_MS, RETRY_MS, STALLED_MS, STREAM_RETRY_MS } from "../../webui/js/core/link.js";
 import { Clock, FakeSource, settled } from "./fakes.mjs";
 
 const task = (id) => ({ kind: "task", task: { id } });
@@ -29,7 +29,8 @@ beforeEach(() => {
     load: () => (heard.resets += 1),
     signOutHere: () => (heard.signedOut += 1),
   };
-  link = new Link({ stream: (since) => since, changes }, session, () => hidden, FakeSource);
+  const api = { stream: (since) => since, headers: () => ({}), changes };
+  link = new Link(api, session, () => hidden, FakeSource);
 });
 
 const unreachable = () => Object.assign(new Error("unreachable"), { status: 0 });
@@ -62,18 +63,20 @@ test("a server that is gone shows as reconnecting, and heals when it is back", a
   FakeSource.last.breaks();
   FakeSource.last.breaks();
   assert.equal(heard.connections.at(-1), "reconnecting");
+  await clock.pass(RETRY_MS);
   FakeSource.last.opens();
   assert.equal(heard.connections.at(-1), "online");
   await clock.pass(STALLED_MS * 2);
-  assert.equal(FakeSource.opened.length, 2);
+  assert.equal(FakeSource.opened.length, 3);
+  link.nudge();
+  await clock.pass(STALLED_MS * 2); // no answer at all
+  assert.equal(FakeSource.opened.length, 6);
 });
 
-test("a browser that tries in vain for long is helped", async () => {
+test("a stream that nobody answers is given up for a new one", async () => {
   link.start("c1");
-  FakeSource.last.breaks();
-  FakeSource.last.breaks();
   await clock.pass(STALLED_MS);
-  assert.equal(FakeSource.opened.length, 3);
+  assert.equal(FakeSource.opened.length, 2);
   assert.equal(FakeSource.open.length, 1);
 });
 
@@ -126,19 +129,13 @@ describe("a stream that is refused", () => {
 
 test("a cursor that is worth nothing any more asks for everything anew", async () => {
   link.start("c1");
-  FakeSource.last.heard.reset({});
+  FakeSource.last.resets();
   assert.equal(heard.resets, 1);
   answers.push({ cursor: "c9", reset: true, events: [task("a")] });
   FakeSource.last.refused();
   await settled();
   assert.equal(heard.resets, 2);
   assert.deepEqual(heard.changes, []);
-});
-
-test("half a change asks for everything anew", () => {
-  link.start("c1");
-  FakeSource.last.heard.change({ lastEventId: "c2", data: '{"kind":' });
-  assert.equal(heard.resets, 1);
 });
 
 test("what is stopped is still, whatever comes late", async () => {
@@ -148,7 +145,7 @@ test("what is stopped is still, whatever comes late", async () => {
   source.refused();
   link.stop();
   await settled();
-  source.heard.change({ lastEventId: "c3", data: JSON.stringify(task("later")) });
+  source.change("c3", task("later"));
   await clock.pass(120_000);
   assert.deepEqual(heard.changes, []);
   assert.equal(polls.length, 1);
@@ -183,6 +180,14 @@ describe("a tab that is hidden", () => {
     assert.equal(FakeSource.last.since, "c2");
   });
 
+  test("tries at once when it is shown while the line is down", () => {
+    link.start("c1");
+    FakeSource.last.breaks();
+    FakeSource.last.breaks();
+    look(false);
+    assert.equal(FakeSource.opened.length, 3);
+  });
+
   test("does not poll either", async () => {
     link.start("c1");
     FakeSource.last.refused();
@@ -195,6 +200,7 @@ describe("a tab that is hidden", () => {
 
   test("for a moment keeps its stream", async () => {
     link.start("c1");
+    FakeSource.last.opens();
     look(true);
     await clock.pass(HIDDEN_MS - 1);
     look(false);

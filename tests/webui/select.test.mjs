@@ -5,6 +5,7 @@ import { describe, test } from "node:test";
 
 import {
   choiceOf,
+  firesSoon,
   inLines,
   live,
   messageAbout,
@@ -46,6 +47,11 @@ const job = (id, more = {}) => ({
   ...more,
 });
 const byId = (...tasks) => Object.fromEntries(tasks.map((one) => [one.id, one]));
+
+test("seconds are shown while a trigger fires within a minute", () => {
+  const fires = (...times) => firesSoon(state({ triggers: times.map((nextRunAt) => ({ nextRunAt })) }));
+  assert.deepEqual([fires(), fires(null, at(60)), fires(at(90), at(59)), fires(at(-9))], [false, false, true, true]);
+});
 
 describe("messages of one trigger", () => {
   const told = (id, seconds, more = {}) => ({

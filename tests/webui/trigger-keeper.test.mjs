@@ -6,12 +6,7 @@ import { describe, test } from "node:test";
 import { ApiError } from "../../webui/js/core/api.js";
 import { Store } from "../../webui/js/core/store.js";
 import { edited } from "../../webui/js/pages/trigger-form.js";
-import {
-  FormActions,
-  REFRESH_MS,
-  REST_MS,
-  TriggerKeeper,
-} from "../../webui/js/pages/trigger-keeper.js";
+import { REFRESH_MS, REST_MS, TriggerActions } from "../../webui/js/pages/trigger-keeper.js";
 import { Clock, settled } from "./fakes.mjs";
 
 const ZONE = "Asia/Shanghai";
@@ -48,15 +43,14 @@ function page(answers = {}) {
     ]),
   );
   const store = new Store((draw) => queueMicrotask(draw));
-  const keeper = new TriggerKeeper(store, api, { zone: () => ZONE });
-  store.onChange((state, before) => keeper.onChange(state, before));
-  const forms = new FormActions(store, api, {
+  const forms = new TriggerActions(store, api, {
     zone: () => ZONE,
     go: (route) => went.push(route),
     notify: (text) => told.push(text),
     signOut: () => went.push("out"),
     focus: () => told.push("focus"),
   });
+  store.onChange((state, before) => forms.onChange(state, before));
   const edit = (key, values) => forms.change(key, (form) => edited(form, values));
   const open = async (route) => {
     store.set({ session: "in", route });

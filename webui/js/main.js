@@ -12,7 +12,7 @@ import * as prefs from "./core/prefs.js";
 import { blockAt } from "./core/reading.js";
 import { above, addressOf, askedIn, hashOf, loginCode, routeOf } from "./core/route.js";
 import { ScrollKeeper } from "./core/scroll.js";
-import { live } from "./core/select.js";
+import { firesSoon, live } from "./core/select.js";
 import { Session } from "./core/session.js";
 import { Store } from "./core/store.js";
 import { insteadOfBrowser } from "./core/typing.js";
@@ -26,6 +26,8 @@ const QUIET_TICK_MS = 15_000;
 /** A clock that jumped so far: the machine slept. */
 const SLEPT_MS = 30_000;
 const FIELDS = "input, select, textarea, [contenteditable]";
+/** Escape in one of these closes what the field has opened, no more. */
+const FORM_FIELDS = ":is(#trigger-form, #note-form) :is(input, select, textarea)";
 
 const root = /** @type {HTMLElement} */ (document.getElementById("app"));
 const announcer = /** @type {HTMLElement} */ (document.getElementById("announcer"));
@@ -43,8 +45,8 @@ function drawSoon(/** @type {() => void} */ draw) {
 }
 
 store.onChange((state, before) => {
-  const { keepers, memory, engines, life } = actions;
-  for (const one of [...Object.values(keepers), memory, engines, life]) one.onChange(state, before);
+  const { keepers, triggers, memory, engines, life } = actions;
+  for (const one of [...Object.values(keepers), triggers, memory, engines, life]) one.onChange(state, before);
   draw(state, before);
   keepDrafts(state, before);
   keepAddress(state);
@@ -55,6 +57,7 @@ store.onChange((state, before) => {
 /** @param {State} state @param {State} before */
 function draw(state, before) {
   actions.scroll?.before();
+  const follows = isAtEnd(document.getElementById("output"));
   render(appView(store.state, actions), root);
   const scroller = document.getElementById("scroll");
   if (actions.scroll?.scroller !== scroller) {
@@ -62,7 +65,8 @@ function draw(state, before) {
   }
   actions.scroll?.after();
   growComposer();
-  followOutput();
+  const output = document.getElementById("output");
+  if (output && follows) output.scrollTop = output.scrollHeight;
   fillPictures();
   if (state.route !== before.route) focusPlace(state, before);
   showLine(state);
@@ -82,22 +86,9 @@ function growComposer() {
   field.style.height = `${field.scrollHeight}px`;
 }
 
-/** Output follows its end as long as the reader is there. */
-function followOutput() {
-  const box = document.getElementById("output");
-  if (!box) return;
-  if (box.dataset.away === undefined) {
-    box.dataset.away = "";
-    box.addEventListener(
-      "scroll",
-      () => {
-        const left = box.scrollHeight - box.scrollTop - box.clientHeight;
-        box.dataset.away = left > 24 ? "yes" : "";
-      },
-      { passive: true },
-    );
-  }
-  if (!box.dataset.away) box.scrollTop = box.scrollHeight;
+/** @param {HTMLElement | null} box  Output is followed as long as the reader is at its end. */
+function isAtEnd(box) {
+  return !box || box.scrollHeight - box.scrollTop - box.clientHeight <= 24;
 }
 
 /** Fetch what pictures show: their address could not carry the session's key. */
@@ -159,9 +150,11 @@ function leftRow(from, to) {
 /** @param {State} state @param {State} before */
 function keepDrafts(state, before) {
   if (state.draft !== before.draft) prefs.writeDraft(state.draft);
-  if (state.files !== before.files) prefs.writeFiles(state.files.flatMap(({ sent }) => sent ?? []));
+  if (state.files !== before.files) {
+    prefs.writeUnsent("files", state.files.flatMap(({ sent }) => sent ?? []));
+  }
   if (state.outbox !== before.outbox) {
-    prefs.writeOutbox(state.outbox.filter((item) => item.state !== "accepted"));
+    prefs.writeUnsent("outbox", state.outbox.filter((item) => item.state !== "accepted"));
   }
 }
 
@@ -196,7 +189,7 @@ setInterval(() => {
   if (slept && !document.hidden) session.link.nudge();
   if (document.hidden) return;
   const { state } = store;
-  const ticking = live(state) || state.turn || state.question;
+  const ticking = live(state) || state.turn || state.question || firesSoon(state);
   if (ticking || now - lastDrawn >= QUIET_TICK_MS) tick();
 }, TICK_MS);
 
@@ -213,8 +206,7 @@ document.addEventListener("visibilitychange", () => {
   markUnread(0);
   tick();
 });
-addEventListener("online", () => session.link.nudge());
-addEventListener("offline", () => store.set({ connection: "offline" }));
+for (const kind of ["online", "offline"]) addEventListener(kind, () => session.retry());
 addEventListener("storage", ({ key, newValue }) => {
   if (key === prefs.SESSION_KEY) session.onKey(Boolean(newValue)); // another tab wrote it
 });
@@ -235,8 +227,7 @@ for (const kind of /** @type {const} */ (["dragover", "dragleave", "drop", "past
   document.addEventListener(kind, (event) => {
     const given = "dataTransfer" in event ? event.dataTransfer : event.clipboardData;
     const types = given?.types ?? [];
-    const field = event.target instanceof Element && event.target.matches(FIELDS);
-    const instead = insteadOfBrowser(kind, types, field);
+    const instead = insteadOfBrowser(kind, types, Boolean(around(event, FIELDS)));
     if (instead) event.preventDefault();
     root.toggleAttribute("data-dropping", kind === "dragover" && types.includes("Files"));
     if (instead === "take" && store.state.session === "in") actions.files.add(given?.files ?? []);
@@ -244,15 +235,15 @@ for (const kind of /** @type {const} */ (["dragover", "dragleave", "drop", "past
 }
 
 document.addEventListener("click", (event) => {
-  const button = event.target instanceof Element ? event.target.closest("[data-copy]") : null;
+  const button = around(event, "[data-copy]");
   if (button) void copyFrom(button);
 });
 
 /** A long press on a message shows what can be done with it, where nothing hovers. */
 let pressed = 0;
-document.addEventListener("pointerdown", ({ target, pointerType }) => {
-  const message = target instanceof Element ? target.closest(".message") : null;
-  if (!message || pointerType !== "touch") return;
+document.addEventListener("pointerdown", (event) => {
+  const message = around(event, ".message");
+  if (!message || event.pointerType !== "touch") return;
   pressed = setTimeout(() => {
     root.querySelector(".is-pressed")?.classList.remove("is-pressed");
     message.classList.add("is-pressed");
@@ -263,37 +254,36 @@ for (const kind of ["pointerup", "pointercancel", "pointermove"]) {
 }
 
 document.addEventListener("keydown", (event) => {
-  if (event.key !== "Escape" || event.isComposing || event.defaultPrevented) return;
+  if (event.isComposing || event.defaultPrevented) return;
   if (document.querySelector(":popover-open, dialog[open]")) return; // the browser closes it
+  if (event.key === "Escape") return goUp(event);
+  const act = actOf(event);
+  if (!act || store.state.session !== "in") return;
+  event.preventDefault();
+  act();
+});
+
+/** @param {KeyboardEvent} event */
+function goUp(event) {
   const { route, confirming, wide: isWide, memory: found } = store.state;
   const up = above(route);
-  if (confirming === "note") actions.memory.confirm("", "#note-text");
-  else if (confirming.startsWith("backlog ")) actions.memory.confirm("", "#backlog-item");
-  else if (confirming) store.set({ confirming: "" });
+  if (confirming) actions.keep();
   else if (route.view === "memory" && found.query) actions.memory.clear();
-  else if (up && !typing(event)) actions.go(up);
+  else if (up && !around(event, FORM_FIELDS)) actions.go(up);
   else if (route.view !== "chat" && !isWide) actions.go({ view: "chat" });
-});
+}
 
-document.addEventListener("keydown", (event) => {
-  const plain = !event.ctrlKey && !event.metaKey && !event.altKey && !event.isComposing;
-  const isPalette = event.key.toLowerCase() === "k" && (event.ctrlKey || event.metaKey);
-  const inField = event.target instanceof Element && event.target.matches(FIELDS);
-  const isKey = plain && !inField && (event.key === "/" || event.key === "?");
-  if (!(isPalette || isKey) || event.defaultPrevented || store.state.session !== "in") return;
-  if (document.querySelector(":popover-open, dialog[open]")) return;
-  event.preventDefault();
-  if (isPalette) actions.openPalette();
-  else if (event.key === "?") actions.showKeys();
-  else actions.goSearch();
-});
+/** @param {KeyboardEvent} event  What a key does anywhere on the page. */
+function actOf(event) {
+  const { key, altKey, ctrlKey, metaKey } = event;
+  if (ctrlKey || metaKey) return key.toLowerCase() === "k" ? () => actions.openPalette() : null;
+  if (altKey || around(event, FIELDS)) return null;
+  return { "/": () => actions.goSearch(), "?": () => actions.showKeys() }[key];
+}
 
-/** @param {KeyboardEvent} event  Escape in a field closes what the field has opened, no more. */
-function typing({ target }) {
-  return (
-    target instanceof Element &&
-    Boolean(target.closest(":is(#trigger-form, #note-form) :is(input, select, textarea)"))
-  );
+/** @param {Event} event @param {string} selector  The nearest such element that it happened in. */
+function around({ target }, selector) {
+  return target instanceof Element ? target.closest(selector) : null;
 }
 
 /** @param {Element} button */
@@ -328,7 +318,7 @@ async function begin() {
   const laid = prefs.readPref("panel");
   const panel = laid === "closed" || laid === "page" ? laid : "side";
   await loadLanguage(language);
-  const unsent = prefs.readOutbox();
+  const unsent = prefs.readUnsent("outbox");
   store.set({
     language,
     theme,
@@ -337,7 +327,7 @@ async function begin() {
     wide: wide.matches && panel !== "page",
     notifying: prefs.readPref("notify") === "on" && globalThis.Notification?.permission === "granted",
     draft: prefs.readDraft(),
-    files: prefs.readFiles().map(attached),
+    files: prefs.readUnsent("files").map(attached),
     outbox: unsent.map((item) => ({ ...item, state: "failed", error: t("delivery.reloaded") })),
     now: Date.now(),
   });

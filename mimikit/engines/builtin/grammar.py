@@ -157,6 +157,9 @@ def _remind_or_run(match: _Match) -> Intent | None:
         return BadSentence("run_what", match.view.raw, when=when)
     if not rest.raw or "\n" in rest.raw or SIGNS["asks"].search(rest.plain):
         return None
+    unknown = unknown_time(rest.plain)
+    if verb is None and unknown and rest.plain.startswith(unknown):
+        return BadSentence("time_unknown", match.view.raw, f"{when} {unknown}")
     is_plan = interval_of(found.time) not in _PLAIN_INTERVALS and not found.vague
     if verb is None and (not is_plan or SIGNS["not_planned"].match(rest.plain)):
         return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import time
@@ -110,7 +111,7 @@ class AnswerReader:
         answer = self._answer
         for call in self._calls:
             self._add_call(call)
-        thoughts, text = split_thoughts("".join(self._text))
+        thoughts, text = split_thoughts(_END_TOKENS.sub("", "".join(self._text)))
         answer.text, answer.extra = text.strip(), self._extra
         answer.thoughts = "".join(self._thoughts) or thoughts
         self._show.close(answer.text)
@@ -128,8 +129,12 @@ class AnswerReader:
         if not _ID.fullmatch(call.id) or call.id in self._ids:
             call.id = f"call_{len(self._ids)}"
         self._ids.add(call.id)
-        name = re.split(r"<\||\s", call.name.strip(), maxsplit=1)[0]
-        call.name = name.rpartition(".")[2]
+        name = re.split(r"<\||[\s(]|:\d+\Z", call.name.strip(), maxsplit=1)[0]
+        call.name = re.split(r"[.:/]", name)[-1]
+        call.arguments = call.arguments.strip() or "{}"
+        if re.search(r"[\0-\x1f]", call.arguments):  # a raw line break within a text
+            with contextlib.suppress(ValueError, RecursionError):
+                call.arguments = json.dumps(json.loads(call.arguments, strict=False))
         self._answer.calls.append(call)
 
     def _say(self, text: str) -> None:
@@ -142,7 +147,9 @@ class AnswerReader:
         self._take_usage(chunk.get("usage"), "prompt", "completion")
         for choice in tables_of(chunk.get("choices"))[:1]:
             self._take_usage(choice.get("usage"), "prompt", "completion")
-            message = table_of(choice.get("delta")) or table_of(choice.get("message"))
+            is_repeated = bool(self._text or self._calls)  # the whole answer after its deltas
+            whole = {} if is_repeated else table_of(choice.get("message"))
+            message = table_of(choice.get("delta")) or whole
             for name in ("reasoning_content", "reasoning", "reasoning_text", "thinking"):
                 if thoughts := _parts(message.get(name))[0]:
                     self._thoughts.append(thoughts)
@@ -192,7 +199,7 @@ class AnswerReader:
             case "response.reasoning_summary_text.delta" | "response.reasoning_text.delta":
                 self._thoughts.append(text_of(event, "delta"))
             case "response.output_item.done":
-                self._take_item(table_of(event.get("item")))
+                self._take_item(table_of(event.get("item")), has_deltas=bool(self._text))
             case "response.completed" | "response.incomplete":
                 self._take_response(response)
             case "response.failed" | "error":
@@ -205,13 +212,13 @@ class AnswerReader:
     def _take_response(self, response: Body) -> None:
         if not self._text and not self._calls:
             for item in tables_of(response.get("output")):
-                self._take_item(item)
-                if item.get("type") == "message":
-                    self._say(_parts(item.get("content"))[0])
+                self._take_item(item, has_deltas=False)
         self._take_usage(response.get("usage"), "input", "output")
         self._end(table_of(response.get("incomplete_details")).get("reason"))
 
-    def _take_item(self, item: Body) -> None:
+    def _take_item(self, item: Body, *, has_deltas: bool) -> None:
+        if item.get("type") == "message" and not has_deltas:
+            self._say(_parts(item.get("content"))[0])
         if item.get("type") == "function_call":
             arguments = item.get("arguments")
             text = arguments if isinstance(arguments, str) else json.dumps(arguments or {})
@@ -250,8 +257,8 @@ def _begins_another(call: ModelCall, id_: str, name: str) -> bool:
 
 
 def _is_error(event: Body) -> bool:
-    if event.get("choices"):
-        return False
+    if choices := tables_of(event.get("choices")):
+        return any(choice.get("finish_reason") == "error" for choice in choices)
     status = table_of(event.get("base_resp")).get("status_code")
     return bool(event.get("error")) or status not in (None, 0)
 
@@ -283,6 +290,7 @@ _CHANNEL = re.compile(
     r"<\|channel\|>\s*(\w+)[^<]*<\|message\|>(.*?)(?=<\|(?:end|return|start|channel|call)\|>|\Z)",
     re.DOTALL,
 )
+_END_TOKENS = re.compile(r"(?:\s|<\|(?:im_end|endoftext|eot_id)\|>|</s>|<end_of_turn>)+\Z")
 _HARMONY = "<|channel|>"
 _FENCE = "```"
 

@@ -160,7 +160,7 @@ class EndpointClient:
                 return
             if start.startswith(b"<"):
                 raise self._error("absent", _NO_ENDPOINT)
-            yield from self._events(head, pieces)
+            yield from self._events(start, pieces)
 
     def has(self, path: str) -> bool:
         """Whether there is such an API, probed by an empty request. Raises EndpointError."""
@@ -280,6 +280,8 @@ class EndpointClient:
             body = json.loads(data)
         if isinstance(body, str) and body.lstrip().startswith("<"):  # a page
             body = " ".join(re.sub(r"<[^>]*>", " ", body).split())[:200]
+        if response.has_redirect_location:
+            body = f"it redirects to {response.headers['location']}"
         return self._classified(response.status_code, body, response.headers)
 
     def stream_error(self, body: object) -> EndpointError:

@@ -163,7 +163,8 @@ class EndpointRun:
             text = f"{text}\n\n{self._say(key)}".strip()
         if text or (self.acted and self.request.role != "worker"):
             return self._done(text)
-        return Failed("error", "the model ended the turn without an answer; try again")
+        what = "with thoughts only" if answer.thoughts else "without an answer"
+        return Failed("error", f"the model ended the turn {what}; try again")
 
     def _done(self, text: str) -> Outcome:
         return Done(text, notices=tuple(map(self._say, self.advice)))

@@ -88,7 +88,9 @@ def usage(query: UsageQuery) -> UsageReport:
 
     By default of the last 30 days; single runs are stored for `retention.days`.
     """
-    return current_site().state.usage_report(query.by, query.since)
+    site = current_site()
+    health = site.state.consumer().current
+    return site.state.usage.report(query.by, query.since, site.clock.now(), health)
 
 
 @status_area.route("GET", "/healthz", {200: HealthzView, 503: HealthzView})

@@ -6,7 +6,7 @@ import { HomeKeeper } from "../pages/home-keeper.js";
 import { JobsKeeper } from "../pages/jobs.js";
 import { LifeActions } from "../pages/life.js";
 import { MemoryActions } from "../pages/memory-keeper.js";
-import { FormActions, TriggerKeeper } from "../pages/trigger-keeper.js";
+import { TriggerActions } from "../pages/trigger-keeper.js";
 import { UsageKeeper } from "../pages/usage.js";
 import { words } from "./api.js";
 import { copyText } from "./copy.js";
@@ -26,14 +26,13 @@ const ERROR_MS = 14_000;
 const MAX_TEXT = 200_000;
 
 /** The reader's time zone, by its IANA name. */
-export const ownZone = () => Intl.DateTimeFormat().resolvedOptions().timeZone;
+const ownZone = () => Intl.DateTimeFormat().resolvedOptions().timeZone;
 
 export class Actions {
   focus = focusSoon;
   zone = ownZone;
   /** @type {import("./scroll.js").ScrollKeeper | null} of the conversation, while it is drawn */
   scroll = null;
-  notices = 0;
   /** @type {Promise<void>} */
   olderLoaded = Promise.resolve();
 
@@ -46,11 +45,10 @@ export class Actions {
     this.keepers = {
       detail: new DetailKeeper(store, api),
       jobs: new JobsKeeper(store, api),
-      trigger: new TriggerKeeper(store, api, { zone: ownZone }),
       usage: new UsageKeeper(store, api),
       home: new HomeKeeper(store, api),
     };
-    this.forms = new FormActions(store, api, this);
+    this.triggers = new TriggerActions(store, api, this);
     this.memory = new MemoryActions(store, api, this);
     this.files = new FileActions(store, api, this);
     this.engines = new EngineActions(store, api, this);
@@ -81,7 +79,7 @@ export class Actions {
     const createdAt = new Date(this.store.state.skewMs + Date.now()).toISOString();
     /** @type {OutboxItem} */
     const item = { ...what, id, createdAt, state: "sending" };
-    this.store.dispatch({ type: "queueOut", item });
+    this.store.add("outbox", item);
     this.scroll?.toBottom();
     void this.deliver(item);
   }
@@ -90,19 +88,19 @@ export class Actions {
   resend(id) {
     const item = this.store.state.outbox.find((one) => one.id === id);
     if (!item) return;
-    this.store.dispatch({ type: "outState", id, state: "sending", error: "" });
+    this.store.change("outbox", id, { state: "sending", error: "" });
     void this.deliver(item);
   }
 
   /** @param {Message} message  One that was not sent. */
   takeBack({ id, text, files }) {
-    this.store.dispatch({ type: "outGone", id });
+    this.store.remove("outbox", id);
     this.editText(text, false, files);
   }
 
   /** @param {string} id */
   discard(id) {
-    this.store.dispatch({ type: "outGone", id });
+    this.store.remove("outbox", id);
     this.focusComposer();
   }
 
@@ -110,7 +108,7 @@ export class Actions {
   async deliver(item, [wait, ...waits] = RETRY_MS) {
     try {
       await this.handOver(item);
-      this.store.dispatch({ type: "outState", id: item.id, state: "accepted" });
+      this.store.change("outbox", item.id, { state: "accepted" });
     } catch (error) {
       if (/** @type {any} */ (error)?.passing && wait) {
         await new Promise((resolve) => setTimeout(resolve, wait));
@@ -131,14 +129,8 @@ export class Actions {
   /** @private @param {OutboxItem} item @param {any} error */
   undelivered(item, error) {
     const closed = item.kind === "answer" && error?.status === 409;
-    this.store.dispatch({
-      type: "outState",
-      id: item.id,
-      state: "failed",
-      kind: closed ? "input" : item.kind, // sent again, it goes as a message like any other
-      error: words(error),
-    });
-    if (error?.status === 401) this.signOut();
+    const kind = closed ? "input" : item.kind; // sent again, it goes as a message like any other
+    this.store.change("outbox", item.id, { state: "failed", kind, error: this.why(error) });
   }
 
   /** @returns {Promise<void>} when they are there, or could not be had */
@@ -248,17 +240,17 @@ export class Actions {
 
   /** @param {{q?: string, chip?: string}} values  What the list of jobs shows. */
   filterJobs(values) {
-    this.store.dispatch({ type: "jobsFilter", values });
+    this.store.patch("list", { ...values, load: "idle", ids: [], before: null });
   }
 
   moreJobs() {
-    void this.keepers.jobs.load(this.store.state.list.before !== null);
+    void this.keepers.jobs.page.load(this.store.state.list);
   }
 
   /** @param {string} id  Of a trigger: its runs are shown, or no more. */
   toggleRuns(id) {
     const open = !this.store.state.runs[id]?.open;
-    this.store.dispatch({ type: "runs", id, values: { open, jobs: [], before: null } });
+    this.store.patch("runs", { [id]: { open, jobs: [], before: null } });
     if (open) void this.moreRuns(id);
   }
 
@@ -267,8 +259,8 @@ export class Actions {
     const { jobs, before } = this.store.state.runs[id];
     try {
       const page = await this.api.jobs({ trigger: id, before, limit: "20" });
-      const values = { jobs: [...jobs, ...page.jobs], before: page.before };
-      this.store.dispatch({ type: "runs", id, values });
+      const { open } = this.store.state.runs[id];
+      this.store.patch("runs", { [id]: { open, jobs: [...jobs, ...page.jobs], before: page.before } });
     } catch (error) {
       this.onError(error);
     }
@@ -281,7 +273,6 @@ export class Actions {
 
   /** @param {string} id */
   async removeTrigger(id) {
-    this.store.set({ confirming: "" });
     return this.ordered(id, "remove", true, () => this.api.removeTrigger(id));
   }
 
@@ -298,7 +289,7 @@ export class Actions {
 
   /** @param {string} name  What is to serve from now on. */
   async useEngine(name) {
-    return this.ordered("engine", "engine", true, () => this.api.useEngine(name, newId("cmd")));
+    return this.ordered("engine", "engine", true, () => this.api.orderEngines({ use: name, id: newId("cmd") }));
   }
 
   /** @param {string} name  What is to be tried now, as it may serve again. */
@@ -313,7 +304,7 @@ export class Actions {
    * @param {() => Promise<any>} act
    */
   async ordered(id, what, tell, act) {
-    this.store.dispatch({ type: "pending", id, what });
+    this.store.patch("pending", { [id]: what });
     try {
       const answer = await act();
       const ok = answer?.ok !== false;
@@ -324,7 +315,7 @@ export class Actions {
       if (tell) this.onError(error);
       return false;
     } finally {
-      this.store.dispatch({ type: "pending", id, what: "" });
+      this.store.patch("pending", { [id]: "" });
     }
   }
 
@@ -332,6 +323,20 @@ export class Actions {
 
   focusComposer() {
     setTimeout(() => document.getElementById("composer")?.focus());
+  }
+
+  /** @param {string} confirming  Before something is lost, one is asked. */
+  ask(confirming) {
+    this.store.set({ confirming });
+    this.focus("#keep");
+  }
+
+  /** What was asked about stays as it is. */
+  keep() {
+    const [kind] = this.store.state.confirming.split(" ");
+    this.store.set({ confirming: "" });
+    const from = { note: "#note-text", backlog: "#backlog-item" }[kind];
+    if (from) this.focus(from);
   }
 
   /** Wherever one is: the field that searches everything. */
@@ -433,14 +438,14 @@ export class Actions {
 
   /** @param {string} text @param {"info" | "error"} [tone] */
   notify(text, tone = "info") {
-    const id = (this.notices += 1);
-    this.store.dispatch({ type: "notice", notice: { id, tone, text } });
+    const id = newId("note");
+    this.store.set({ notices: [...this.store.state.notices.slice(-2), { id, tone, text }] });
     setTimeout(() => this.dismiss(id), tone === "error" ? ERROR_MS : NOTICE_MS);
   }
 
-  /** @param {number} id */
+  /** @param {string} id */
   dismiss(id) {
-    this.store.dispatch({ type: "noticeGone", id });
+    this.store.remove("notices", id);
   }
 
   /** @param {any} error @returns {string} why something failed; who is no longer known signs in */

@@ -50,7 +50,6 @@ interface Api {
   keepEngine(name: string, endpoint: object): Promise<any>;
   removeEngine(name: string, command: string): Promise<Outcome>;
   orderEngines(order: {use: string, seat?: string, id: string}): Promise<Outcome>;
-  useEngine(use: string, command: string): Promise<Outcome>;
   tryEngine(engine: string, command: string): Promise<Outcome>;
   memory(): Promise<any>;
   note(path: string): Promise<any>;

@@ -103,7 +103,6 @@ export function connect(tab, keys, send = (...given) => fetch(...given)) {
     keepEngine: (name, endpoint) => call("PUT", `api/engines/${id(name)}`, endpoint),
     removeEngine: (name, command) => call("DELETE", `api/engines/${id(name)}`, { id: command }),
     orderEngines: (order) => post("api/engines", order),
-    useEngine: (use, command) => post("api/engines", { use, id: command }),
     tryEngine: (engine, command) => post("api/engines/try", { engine, id: command }),
     memory: () => get("api/memory"),
     note: (path) => get(noteAddress(path)),

@@ -2,15 +2,12 @@
 
 /** @param {string} text @returns {Promise<boolean>} whether it was copied */
 export async function copyText(text) {
-  if (navigator.clipboard && window.isSecureContext) {
-    try {
-      await navigator.clipboard.writeText(text);
-      return true;
-    } catch {
-      // refused by the browser: the old way may still be allowed
-    }
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    return copyBySelection(text); // no clipboard, or refused: the old way may still be allowed
   }
-  return copyBySelection(text);
 }
 
 /** @param {string} text */
@@ -21,12 +18,7 @@ function copyBySelection(text) {
   field.value = text;
   document.body.append(field);
   field.select();
-  let done = false;
-  try {
-    done = document.execCommand("copy");
-  } catch {
-    done = false;
-  }
+  const done = document.execCommand("copy");
   field.remove();
   if (before instanceof HTMLElement) before.focus({ preventScroll: true });
   return done;

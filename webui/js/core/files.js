@@ -8,19 +8,9 @@ import { newId } from "./ids.js";
 const MOST_FILES = 10;
 const MOST_BYTES = 10 * 2 ** 20;
 
-/** @type {Record<string, (state: State, action: any) => State>} */
-export const FILE_ACTIONS = {
-  filesAdded: (state, { files }) => ({ ...state, files: [...state.files, ...files] }),
-  fileChanged: (state, { key, values }) => ({
-    ...state,
-    files: state.files.map((file) => (file.key === key ? { ...file, ...values } : file)),
-  }),
-  fileGone: (state, { key }) => ({ ...state, files: state.files.filter((file) => file.key !== key) }),
-};
-
 /** @param {FileRef} sent @returns {AttachedFile} one that the server has */
 export function attached(sent) {
-  return { key: newId("file"), name: sent.name, bytes: sent.bytes, sent, error: "" };
+  return { id: newId("file"), name: sent.name, bytes: sent.bytes, sent, error: "" };
 }
 
 /** @param {State} state  Whether there is something to send, and all of it is there. */
@@ -46,16 +36,15 @@ export class FileActions {
   /** @private @param {File} file */
   async send(file) {
     const { name, size: bytes } = file;
-    const key = newId("file");
+    const id = newId("file");
     const wrong = bytes > MOST_BYTES ? t("files.tooLarge") : bytes ? "" : t("files.empty");
-    const added = { key, name, bytes, sent: null, error: wrong };
-    this.store.dispatch({ type: "filesAdded", files: [added] });
+    this.store.add("files", { id, name, bytes, sent: null, error: wrong });
     if (wrong) return;
     const values = await this.api.upload(file).then(
       (sent) => ({ sent }),
       (error) => ({ error: error.status === 413 ? t("files.tooLarge") : words(error) }),
     );
-    this.store.dispatch({ type: "fileChanged", key, values });
+    this.store.change("files", id, values);
   }
 
   /** @param {FileRef} file  Have the browser save it. */

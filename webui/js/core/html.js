@@ -9,18 +9,20 @@ import { html, nothing, render, svg } from "../../vendor/lit-html/lit-html.js";
 import { Directive, directive } from "../../vendor/lit-html/directive.js";
 import { guard } from "../../vendor/lit-html/directives/guard.js";
 import { live } from "../../vendor/lit-html/directives/live.js";
-import { repeat } from "../../vendor/lit-html/directives/repeat.js";
+import { repeat as keyed } from "../../vendor/lit-html/directives/repeat.js";
 import { t } from "./i18n.js";
 import { shown } from "./shown.js";
 
-export { guard, html, live, nothing, render, repeat, svg };
+export { guard, html, live, nothing, render, svg };
+
+/** @type {<T>(items: T[], key: (item: T) => string, view: (item: T, at: number) => unknown) => unknown} */
+export const repeat = keyed;
 
 /** Beside the bundle's folder, webui/dist/. */
-export const SPRITE = new URL("../icons.svg", import.meta.url).pathname;
+const SPRITE = new URL("../icons.svg", import.meta.url).pathname;
 
-const policy = /** @type {any} */ (globalThis).trustedTypes?.createPolicy("mimikit-html", {
-  createHTML: (/** @type {string} */ text) => text,
-}) ?? { createHTML: (/** @type {string} */ text) => text };
+const asIs = { createHTML: (/** @type {string} */ text) => text };
+const policy = /** @type {any} */ (globalThis).trustedTypes?.createPolicy("mimikit-html", asIs) ?? asIs;
 
 /** Besides scripts and event handlers, which the browser's sanitiser always takes out. */
 const TAKEN_OUT = {

@@ -2,8 +2,6 @@
 
 /** @typedef {"en" | "zh"} Language */
 
-export const LANGUAGES = /** @type {const} */ (["en", "zh"]);
-
 /** @type {Record<string, string>} */
 let words = {};
 /** @type {Language} */
@@ -12,11 +10,8 @@ let plural = new Intl.PluralRules("en");
 
 /** @param {readonly string[]} wanted @returns {Language} the first of ours among them */
 export function pickLanguage(wanted) {
-  for (const tag of wanted) {
-    if (/^zh\b/i.test(tag)) return "zh";
-    if (/^en\b/i.test(tag)) return "en";
-  }
-  return "en";
+  const ours = wanted.find((tag) => /^(zh|en)\b/i.test(tag)) ?? "en";
+  return /^zh/i.test(ours) ? "zh" : "en";
 }
 
 /** @param {Language} language @param {Record<string, string>} dictionary */

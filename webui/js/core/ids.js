@@ -12,7 +12,7 @@ const ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz";
  * @param {Uint8Array} [random] ten bytes
  * @returns {string}
  */
-export function newId(prefix, now = Date.now(), random = tenBytes()) {
+export function newId(prefix, now = Date.now(), random = crypto.getRandomValues(new Uint8Array(10))) {
   let value = BigInt(now);
   for (const byte of random) value = (value << 8n) | BigInt(byte);
   let text = "";
@@ -29,8 +29,4 @@ export function bytesOf(text) {
     bytes[at % 10] ^= hash >>> 24;
   }
   return bytes;
-}
-
-function tenBytes() {
-  return crypto.getRandomValues(new Uint8Array(10));
 }

@@ -20,21 +20,8 @@ export function noJobs() {
   return { jobs: {}, totals: {}, list, runs: {} };
 }
 
-/** @type {Reducers} */
-export const JOB_ACTIONS = {
-  jobsFilter: (state, { values }) => ({
-    ...state,
-    list: { ...state.list, ...values, load: "idle", ids: [], before: null },
-  }),
-  jobsPage,
-  runs: (state, { id, values }) => {
-    const before = state.runs[id] ?? { open: false, jobs: [], before: null };
-    return { ...state, runs: { ...state.runs, [id]: { ...before, ...values } } };
-  },
-};
-
 /** @param {State} state @param {{page: JobPage, next: boolean, filter: JobList}} action */
-function jobsPage(state, { page, next, filter }) {
+export function jobsPage(state, { page, next, filter }) {
   const { list } = state;
   if (filter.q !== list.q || filter.chip !== list.chip) return state;
   const ended = page.jobs.filter((job) => !isLive(job)).map((job) => job.id);

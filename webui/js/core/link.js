@@ -6,12 +6,14 @@
  * line breaks.
  */
 
-import { CLOSED, EventStream } from "./event-stream.js";
+import { EventStream } from "./event-stream.js";
 
 export const POLL_MS = 5000;
 /** While polling, the stream is tried again this often. */
 export const STREAM_RETRY_MS = 30_000;
-/** The stream reconnects by itself; when that leads nowhere for so long, we lay a new one. */
+/** A stream that ended twice, or cannot be had, is tried again after this. */
+export const RETRY_MS = 2000;
+/** One that is not answered for so long is given up for a new one. */
 export const STALLED_MS = 20_000;
 /** A tab that is hidden for so long closes its line. */
 export const HIDDEN_MS = 10_000;
@@ -70,7 +72,7 @@ export class Link {
     clearTimeout(this.hiddenTimer);
     if (this.hidden()) {
       this.hiddenTimer = setTimeout(() => this.close(), HIDDEN_MS);
-    } else if (!this.source && this.timer === null) {
+    } else if (!this.source || this.timer !== null) {
       this.open();
     }
   }
@@ -112,49 +114,38 @@ export class Link {
   /** @private */
   openStream() {
     this.closeSource();
-    const source = new this.Stream(this.api.stream(this.cursor), this.api.headers);
-    this.source = source;
-    const mine = (/** @type {(event: any) => void} */ act) => (/** @type {any} */ event) => {
-      if (source === this.source) act(event);
-    };
-    source.onopen = mine(() => {
-      this.failures = 0;
-      this.reopened = false;
-      this.dropTimer();
-      this.session.onConnection("online");
-    });
-    source.onerror = mine(() => this.onError(source));
-    source.addEventListener("change", mine((event) => this.onChange(event)));
-    source.addEventListener("reset", mine(() => this.session.load()));
+    this.wait(() => this.openStream(), STALLED_MS);
+    this.source = new this.Stream(this.api.stream(this.cursor), this.api.headers(), this);
   }
 
-  /** @private @param {import("./event-stream.js").StreamEvent} event */
-  onChange(event) {
-    if (event.lastEventId) this.cursor = event.lastEventId;
-    /** @type {Change} */
-    let change;
-    try {
-      change = JSON.parse(event.data);
-    } catch {
-      return void this.session.load(); // half a change: only the whole picture can be trusted
-    }
-    this.session.onChanges([change], this.cursor);
+  onOpen() {
+    this.failures = 0;
+    this.reopened = false;
+    this.dropTimer();
+    this.session.onConnection("online");
   }
 
-  /** @private @param {EventStream} source */
-  onError(source) {
-    if (source.readyState === CLOSED) {
-      this.closeSource();
-      this.polledMs = 0;
-      void this.poll(); // tells why: no session, too many streams, or nobody there
-      return;
-    }
-    if (!this.reopened) {
-      this.reopened = true;
-      return this.openStream();
-    }
+  /** @param {Record<string, string>} event */
+  onEvent({ event, id, data }) {
+    if (event === "reset") return void this.session.load();
+    if (event !== "change") return;
+    if (id) this.cursor = id;
+    this.session.onChanges([JSON.parse(data)], this.cursor);
+  }
+
+  onEnd() {
+    const again = this.reopened;
+    this.reopened = true;
+    if (!again) return this.openStream();
     this.session.onConnection("reconnecting");
-    if (this.timer === null) this.wait(() => this.openStream(), STALLED_MS);
+    this.wait(() => this.openStream(), RETRY_MS);
+  }
+
+  onRefused() {
+    this.closeSource();
+    this.dropTimer();
+    this.polledMs = 0;
+    void this.poll(); // tells why: no session, too many streams, or nobody there
   }
 
   /** @private */

@@ -71,7 +71,7 @@ function keysOf(lines) {
  */
 function originsOf(old, now) {
   const origins = now.map(() => -1);
-  const head = common(old, now, 0);
+  const head = common(old, now);
   const tail = commonEnd(old, now, head);
   for (let at = 0; at < head; at += 1) origins[at] = at;
   for (let back = 1; back <= tail; back += 1) origins[now.length - back] = old.length - back;
@@ -82,13 +82,14 @@ function originsOf(old, now) {
   return origins;
 }
 
-/** @param {string[]} old @param {string[]} now @param {number} at */
-function common(old, now, at) {
+/** @param {ArrayLike<string>} old @param {ArrayLike<string>} now  How much of both begins alike. */
+function common(old, now) {
+  let at = 0;
   while (at < old.length && at < now.length && old[at] === now[at]) at += 1;
   return at;
 }
 
-/** @param {string[]} old @param {string[]} now @param {number} head */
+/** @param {ArrayLike<string>} old @param {ArrayLike<string>} now @param {number} head  How much ends alike. */
 function commonEnd(old, now, head) {
   const most = Math.min(old.length, now.length) - head;
   let back = 0;
@@ -165,17 +166,6 @@ function reworded(old, now, origins) {
 function alike(one, other) {
   const [head, below] = one.split("\n", 2);
   if (below !== undefined && other.startsWith(`${head}\n`)) return 1; // of a message, its words
-  return sharedEnds(one, other);
-}
-
-/** @param {string} one @param {string} other */
-function sharedEnds(one, other) {
-  const most = Math.min(one.length, other.length);
-  let head = 0;
-  while (head < most && one[head] === other[head]) head += 1;
-  let tail = 0;
-  while (tail < most - head && one[one.length - tail - 1] === other[other.length - tail - 1]) {
-    tail += 1;
-  }
-  return (head + tail) / Math.max(one.length, other.length, 1);
+  const begin = common(one, other);
+  return (begin + commonEnd(one, other, begin)) / Math.max(one.length, other.length, 1);
 }

@@ -1,6 +1,7 @@
 /** What the command palette offers: places, acts, triggers and tasks by their words. */
 
 import { t } from "./i18n.js";
+import { PLACES } from "./route.js";
 
 /**
  * @typedef {object} PaletteItem
@@ -11,24 +12,13 @@ import { t } from "./i18n.js";
  */
 
 const MAX_SHOWN = 12;
-const PLACES = /** @type {const} */ ([
-  ["chat", "chat"],
-  ["home", "mark"],
-  ["tasks", "tasks"],
-  ["triggers", "trigger"],
-  ["memory", "memory"],
-  ["backlog", "list"],
-  ["engines", "settings"],
-  ["life", "settings"],
-  ["usage", "list"],
-]);
 
 /** @param {State} state @param {string} query @returns {PaletteItem[]} the best first */
 export function paletteItems(state, query) {
   const words = query.toLowerCase().split(/\s+/).filter(Boolean);
   /** @type {PaletteItem[]} */
   const all = [
-    ...PLACES.map(([view, icon]) => ({ label: t(`palette.${view}`), icon, go: { view } })),
+    ...PLACES.map(({ view, icon }) => ({ label: t(`palette.${view}`), icon, go: { view } })),
     { label: t("palette.newTrigger"), icon: "plus", go: { view: "triggerNew" } },
     { label: t("palette.newNote"), icon: "plus", go: { view: "noteNew" } },
     { label: t("palette.theme"), icon: state.theme === "dark" ? "light" : "dark", act: "theme" },

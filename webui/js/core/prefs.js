@@ -35,25 +35,16 @@ export const readDraft = () => read(session, "draft") ?? "";
 /** @param {string} text */
 export const writeDraft = (text) => write(session, "draft", text);
 
-/** Files beside it that the server has. @returns {FileRef[]} */
-export const readFiles = () => JSON.parse(read(session, "files") || "[]");
-
-/** @param {FileRef[]} files */
-export const writeFiles = (files) => write(session, "files", JSON.stringify(files));
-
 /**
- * Messages of this tab that were not handed over before it was reloaded.
+ * Of this tab the files beside its draft, and messages that were not handed over before it was
+ * reloaded: another tab must not offer to send them as well.
  *
- * They lie in the tab's own storage: another tab must not offer to send them as well.
- *
- * @returns {OutboxItem[]}
+ * @param {"files" | "outbox"} key @returns {any[]}
  */
-export const readOutbox = () => JSON.parse(read(session, "outbox") || "[]");
+export const readUnsent = (key) => JSON.parse(read(session, key) || "[]");
 
-/** @param {OutboxItem[]} items */
-export function writeOutbox(items) {
-  write(session, "outbox", items.length ? JSON.stringify(items) : "");
-}
+/** @param {"files" | "outbox"} key @param {object[]} items */
+export const writeUnsent = (key, items) => write(session, key, JSON.stringify(items));
 
 /** Under this name the storage has the session's key. */
 export const SESSION_KEY = "mimikit.session";

@@ -17,6 +17,7 @@ export class Resource {
 
   /** @param {any} [key]  Of what is asked for, where there is more than one. */
   async load(key) {
+    clearTimeout(this.resting);
     this.update({ load: "loading" }, key);
     try {
       this.update({ load: "ready", data: await this.request(key) }, key);
@@ -24,6 +25,18 @@ export class Resource {
       const missing = /** @type {any} */ (error)?.status === 404;
       this.update({ load: missing ? "missing" : "failed", error }, key);
     }
+  }
+
+  /**
+   * Kept fresh: loaded when one comes to its page, and anew when what it was made of has changed.
+   *
+   * @param {unknown[] | null} is what it is made of; null: its page is not shown
+   * @param {unknown[] | null} was
+   * @param {number} ms
+   */
+  follow(is, was, ms) {
+    if (is && !was) void this.load();
+    else if (is?.some((part, at) => part !== was?.[at])) this.soon(() => void this.load(), ms);
   }
 
   /** @param {() => void} act @param {number} ms  Once, however often it is called until then. */
@@ -36,13 +49,9 @@ export class Resource {
 
   /** @param {any} key @param {number} ms  Debounced: only the last key called for is loaded. */
   rested(key, ms) {
-    this.wake();
-    this.resting = setTimeout(() => void this.load(key), ms);
-  }
-
-  /** Cancels what `rested` would load. */
-  wake() {
     clearTimeout(this.resting);
+    this.update({ load: "loading" }, key);
+    this.resting = setTimeout(() => void this.load(key), ms);
   }
 }
 
@@ -68,4 +77,49 @@ export function withLoaded(known, { load, data }) {
   if (load === "ready") return { ...known, ...data, load };
   const first = known.load !== "ready";
   return first ? { ...known, load: load === "loading" ? load : "failed" } : known;
+}
+
+/** What was ordered shows with the consumer's next heartbeats. */
+const SETTLED_MS = [0, 2000, 6000];
+
+/** A page of settings, kept as a part of the state that bears its name. */
+export class SettingsPage {
+  /**
+   * @param {Store} store @param {Api} api @param {Actions} page
+   * @param {"engines" | "life"} part @param {() => Promise<any>} request
+   */
+  constructor(store, api, page, part, request) {
+    this.store = store;
+    this.api = api;
+    this.page = page;
+    this.part = part;
+    this.all = new Resource(request, (told) => {
+      const error = told.error ? page.why(told.error) : "";
+      store.patch(part, { ...withLoaded(store.state[part], told), error });
+    });
+  }
+
+  /** @param {State} state @param {State} before  The status says that something may have changed. */
+  onChange(state, before) {
+    this.all.follow(this.madeOf(state), this.madeOf(before), SETTLED_MS[1]);
+  }
+
+  /** @private @param {State} state */
+  madeOf({ session, route, status }) {
+    if (session !== "in" || route.view !== this.part) return null;
+    const { consumer, engines, byEngine, usage, workers } = status ?? {};
+    return [JSON.stringify([consumer, engines, byEngine, usage?.runs, workers?.busy])];
+  }
+
+  settle() {
+    for (const ms of SETTLED_MS) setTimeout(() => void this.all.load(), ms);
+  }
+
+  /** @param {string} id @param {string} what @param {() => Promise<any>} act  One at a time. */
+  async ordered(id, what, act) {
+    if (this.store.state.pending[id]) return false;
+    const done = await this.page.ordered(id, what, true, act);
+    if (done) this.settle();
+    return done;
+  }
 }

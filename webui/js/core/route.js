@@ -9,29 +9,38 @@ const EDIT = new RegExp(`^#/trigger/${ID}/edit$`);
 const NOTE = /^#\/memory\/([^?]+)(?:\?(?:(edit)|line=(\d{1,7})))?$/;
 
 /**
- * Of each view the place it belongs to, the view one level up inside the side panel, and its address
- * where that is always the same.
+ * Of each view the place it belongs to, the view one level up inside the side panel, its address where
+ * that is always the same, and the icon of a link to it.
  *
- * @type {Record<Route["view"], {place: string, above?: Route["view"], hash?: string}>}
+ * @type {Record<Route["view"], {place: string, above?: Route["view"], hash?: string, icon?: string}>}
  */
 const VIEWS = {
-  chat: { place: "chat", hash: "#/" },
-  home: { place: "home", hash: "#/home" },
-  tasks: { place: "tasks", hash: "#/tasks" },
+  chat: { place: "chat", hash: "#/", icon: "chat" },
+  home: { place: "home", hash: "#/home", icon: "mark" },
+  tasks: { place: "tasks", hash: "#/tasks", icon: "tasks" },
   task: { place: "tasks", above: "tasks" },
-  triggers: { place: "triggers", hash: "#/triggers" },
+  triggers: { place: "triggers", hash: "#/triggers", icon: "trigger" },
   trigger: { place: "triggers", above: "triggers" },
   triggerNew: { place: "triggers", above: "triggers", hash: "#/triggers/new" },
   triggerEdit: { place: "triggers", above: "trigger" },
-  memory: { place: "memory", hash: "#/memory" },
+  memory: { place: "memory", hash: "#/memory", icon: "memory" },
   note: { place: "memory", above: "memory" },
   noteNew: { place: "memory", above: "memory", hash: "#/memory/new" },
   noteEdit: { place: "memory", above: "note" },
-  backlog: { place: "memory", above: "memory", hash: "#/backlog" },
-  engines: { place: "settings", hash: "#/engines" },
-  life: { place: "settings", hash: "#/settings" },
-  usage: { place: "settings", above: "tasks", hash: "#/usage" },
+  backlog: { place: "memory", above: "memory", hash: "#/backlog", icon: "list" },
+  engines: { place: "settings", hash: "#/engines", icon: "settings" },
+  life: { place: "settings", hash: "#/settings", icon: "settings" },
+  usage: { place: "settings", above: "tasks", hash: "#/usage", icon: "list" },
 };
+
+/**
+ * The views that can be gone to from anywhere.
+ *
+ * @type {{view: any, place: string, hash?: string, icon: string}[]}
+ */
+export const PLACES = Object.entries(VIEWS).flatMap(([view, { place, hash, icon }]) =>
+  icon ? [{ view, place, hash, icon }] : [],
+);
 
 /** @param {string} hash @returns {Route} */
 export function routeOf(hash) {

@@ -76,7 +76,7 @@ export class ScrollKeeper {
 
   /** @private @param {boolean} yes */
   setFollowing(yes) {
-    if (yes !== this.following) this.store.dispatch({ type: "following", following: yes });
+    if (yes !== this.following) this.store.set({ following: yes, unseen: 0 });
   }
 
   /** @private @param {number} top */

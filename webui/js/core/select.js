@@ -170,28 +170,25 @@ function day(at) {
 function withDays(before, added) {
   const result = [...before];
   const final = before.at(-1);
-  /** @type {{createdAt: string, role: string} | undefined} */
-  let previous = final && final.type !== "day" && final.type !== "draft" ? spokenBy(final) : undefined;
+  let previous = final && spokenBy(final);
   for (const entry of added) {
-    if (entry.type === "draft" || entry.type === "day") {
-      result.push(entry);
-      continue;
-    }
-    const { createdAt: at, role } = spokenBy(entry);
-    if (!previous || day(previous.createdAt) !== day(at)) {
+    const spoken = spokenBy(entry);
+    const at = spoken?.createdAt ?? "";
+    if (spoken && (!previous || day(previous.createdAt) !== day(at))) {
       result.push({ type: "day", key: `day-${day(at)}-${entry.key}`, at });
       previous = undefined;
     }
     const follows = entry.type === "message" && previous && together(previous, entry.message);
     result.push(follows ? { ...entry, joined: true } : entry);
-    previous = { createdAt: at, role };
+    previous = spoken ?? previous;
   }
   return result;
 }
 
-/** @param {Exclude<Entry, DayEntry | DraftEntry>} entry */
+/** @param {Entry} entry @returns {{createdAt: string, role: string} | undefined} a draft has no time yet */
 function spokenBy(entry) {
-  return entry.type === "message" ? entry.message : { createdAt: entry.at, role: "job" };
+  if (entry.type === "message") return entry.message;
+  return "at" in entry ? { createdAt: entry.at, role: "job" } : undefined;
 }
 
 /** @param {{createdAt: string, role: string}} above @param {Message} below */
@@ -200,10 +197,13 @@ function together(above, below) {
   return above.role === below.role && apart < TOGETHER_MS;
 }
 
-/** @param {string} at */
-const ms = (at) => Date.parse(at);
-
 const BUSY = new Set(["running", "planning"]);
+
+/** @param {State} state  Whether a trigger fires within a minute, or was to: its seconds are shown. */
+export function firesSoon({ triggers, now }) {
+  const times = Object.values(triggers).map(({ nextRunAt }) => Date.parse(nextRunAt ?? ""));
+  return times.some((at) => Math.abs(at - now) < 60_000);
+}
 
 /**
  * @param {State} state
@@ -224,7 +224,7 @@ export function live(state) {
   const working = running.filter((job) => job.state === "running");
   const count = working.length || status?.workers.busy || 0;
   if (teller === null && planner === null && !count) return null;
-  const newest = running.toSorted((a, b) => ms(b.startedAt ?? "") - ms(a.startedAt ?? ""));
+  const newest = running.toSorted((a, b) => (b.startedAt ?? "").localeCompare(a.startedAt ?? ""));
   const busiest = newest.find((job) => job.headline);
   return {
     teller,
@@ -243,12 +243,12 @@ export function live(state) {
  */
 function sinceOf(state, seat, busy) {
   if (seat?.state !== busy) return null;
-  return seat.since ? ms(seat.since) : state.now;
+  return seat.since ? Date.parse(seat.since) : state.now;
 }
 
 /** @param {Job[]} jobs */
 function earliest(jobs) {
-  return Math.min(...jobs.map((job) => ms(job.startedAt ?? job.askedAt)));
+  return Math.min(...jobs.map((job) => Date.parse(job.startedAt ?? job.askedAt)));
 }
 
 /**
@@ -259,10 +259,10 @@ function earliest(jobs) {
  * @returns {{waitMs: number | null, runMs: number | null}}
  */
 export function taskTimes(task, now) {
-  const began = task.startedAt ? ms(task.startedAt) : null;
-  const ended = task.completedAt ? ms(task.completedAt) : null;
+  const began = task.startedAt ? Date.parse(task.startedAt) : null;
+  const ended = task.completedAt ? Date.parse(task.completedAt) : null;
   const waited = task.state === "queued" ? null : task.waitMs;
-  const waitMs = waited ?? (began ?? ended ?? now) - ms(task.createdAt);
+  const waitMs = waited ?? (began ?? ended ?? now) - Date.parse(task.createdAt);
   const runMs = began === null ? null : (task.runMs ?? (ended ?? now) - began);
   const running = task.state === "running" && began !== null;
   return { waitMs: Math.max(0, waitMs), runMs: running ? Math.max(0, now - began) : runMs };

@@ -27,7 +27,16 @@ export class Session {
 
   /** @param {Connection} connection */
   onConnection(connection) {
-    this.store.set({ connection });
+    const away = connection === "reconnecting" && globalThis.navigator?.onLine === false;
+    this.store.set({ connection: away ? "offline" : connection });
+  }
+
+  /** The network came or went: try at once. mimikit may be on this machine, and need none. */
+  retry() {
+    const { connection, load } = this.store.state;
+    if (connection === "offline") this.onConnection("reconnecting");
+    if (load === "failed") void this.load();
+    else this.link.nudge();
   }
 
   /** @param {Change[]} changes @param {string} cursor */

@@ -102,8 +102,12 @@ interface Look {
   title?: string;
   /** what it shows and hides is shown */
   expanded?: boolean;
+  /** the id of that */
+  controls?: string;
   /** what it switches is on */
   pressed?: boolean;
+  /** -1: other keys than Tab lead to it */
+  tab?: number;
 }
 
 /** A field of a form. */
@@ -118,8 +122,8 @@ interface Field {
   placeholder?: string;
   /** of an input */
   type?: string;
-  /** the id of what is proposed */
-  list?: string;
+  /** what is proposed */
+  list?: string[];
   inputmode?: string;
   required?: boolean;
   /** code, not prose */
@@ -134,10 +138,9 @@ type Group = {label: string, choices: Choice[]};
 
 type Reducers = Record<string, (state: State, action: any) => State>;
 
-/** A message this tab has not yet handed over. */
 /** A file beside what is being written. */
 interface AttachedFile {
-  key: string;
+  id: string;
   name: string;
   bytes: number;
   /** null while it is on its way */
@@ -145,6 +148,7 @@ interface AttachedFile {
   error: string;
 }
 
+/** A message this tab has not yet handed over. */
 interface OutboxItem {
   id: string;
   kind: "input" | "answer";
@@ -256,7 +260,7 @@ interface MemoryPage {
   whole: string[];
   /** what is looked for; empty: nothing */
   asked: string;
-  stage: "idle" | "asking" | "ready" | "failed";
+  stage: "idle" | "loading" | "ready" | "failed";
   /** the last ones, shown until the next come */
   hits: SearchHit[];
   /** why a plain scan served */
@@ -332,8 +336,6 @@ interface EnginesPage {
   error: string;
   list: EngineList | null;
   form: EngineForm | null;
-  /** the endpoint whose removal is to be confirmed */
-  removing: string;
   /** the one whose order is shown */
   seat: string;
 }
@@ -397,7 +399,7 @@ interface TaskPage {
   usage: TokenCounts | null;
   /** what it changed */
   diff: Diff | null;
-  diffLoad: "idle" | "failed";
+  diffLoad: "idle" | Loaded["load"];
   /** files of the diff and their parts: open, or closed */
   unfolded: Record<string, boolean>;
   output: TaskOutput;
@@ -454,7 +456,7 @@ type Route =
   | {view: "note", path: string, line: number | null}
   | {view: "noteEdit", path: string};
 
-type Notice = {id: number, tone: "info" | "error", text: string};
+type Notice = {id: string, tone: "info" | "error", text: string};
 
 interface State {
   session: "checking" | "out" | "in";
@@ -504,9 +506,9 @@ interface State {
   home: {load: "loading" | "ready" | "failed", data?: Home};
   /** by the id of the turn */
   hits: Record<string, TurnHits>;
-  /** what was asked of a task or trigger and is under way */
+  /** what was asked of a task or trigger and is under way; empty: nothing any more */
   pending: Record<string, string>;
-  /** what is to be confirmed: a trigger's deletion by its id, `note`, or `backlog` and an item */
+  /** what is to be confirmed: by a trigger's id, a branch, `note`, or a kind and its name, as `engine x` */
   confirming: string;
   route: Route;
   /** the panel as it is wished: beside the chat, away, or a page of its own */

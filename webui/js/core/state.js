@@ -7,8 +7,7 @@
 import { noEngines } from "../pages/engines.js";
 import { noLife } from "../pages/life.js";
 import { noMemory } from "../pages/memory-keeper.js";
-import { FILE_ACTIONS } from "./files.js";
-import { afresh, JOB_ACTIONS, known, noJobs, withJob } from "./jobs.js";
+import { afresh, jobsPage, known, noJobs, withJob } from "./jobs.js";
 
 /** How long the draft of a turn that is over waits for its message. */
 export const DRAFT_GRACE_MS = 4000;
@@ -83,25 +82,7 @@ const ACTIONS = {
   snapshot,
   change: (state, { change }) => CHANGES[change.kind]?.(state, change) ?? state,
   olderLoaded,
-  queueOut: (state, { item }) => ({ ...state, outbox: [...state.outbox, item] }),
-  outState: (state, { id, ...values }) => ({
-    ...state,
-    outbox: state.outbox.map((item) => (item.id === id ? { ...item, ...values } : item)),
-  }),
-  outGone: (state, { id }) => ({ ...state, outbox: without(state.outbox, id) }),
-  following: (state, { following }) => ({
-    ...state,
-    following,
-    unseen: following ? 0 : state.unseen,
-  }),
-  pending,
-  notice: (state, { notice }) => ({ ...state, notices: [...state.notices.slice(-2), notice] }),
-  noticeGone: (state, { id }) => ({
-    ...state,
-    notices: state.notices.filter((notice) => notice.id !== id),
-  }),
-  ...JOB_ACTIONS,
-  ...FILE_ACTIONS,
+  jobsPage,
 };
 
 /** @param {State} state @param {Action} action  The same object when nothing changed. */
@@ -163,7 +144,8 @@ function withDraft(state, draft) {
   const { turn } = state;
   if (!draft || turn?.turnId !== draft.turnId || turn.committed) return state;
   const { text, end, blocks } = draft;
-  const gap = /** @type {const} */ (text.length === end ? "filled" : "missing");
+  /** @type {Turn["gap"]} */
+  const gap = text.length === end ? "filled" : "missing";
   const next = { ...turn, draft: text, end, blocks: [], gap };
   return { ...state, turn: withBlocks(next, blocks) };
 }
@@ -353,12 +335,6 @@ function withBlocks(turn, given = []) {
 function olderLoaded(state, { messages, jobs = [], before }) {
   const fresh = messages.filter((message) => !state.messages.some(byId(message.id)));
   return { ...known(state, jobs), older: "idle", before, messages: [...fresh, ...state.messages] };
-}
-
-/** @param {State} state @param {{id: string, what: string}} action empty: no longer */
-function pending(state, { id, what }) {
-  const { [id]: _, ...others } = state.pending;
-  return { ...state, pending: what ? { ...others, [id]: what } : others };
 }
 
 /** @param {string} id @returns {(item: {id: string}) => boolean} */

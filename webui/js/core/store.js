@@ -33,6 +33,21 @@ export class Store {
     this.set({ [part]: { ...before, ...values } });
   }
 
+  /** @param {"outbox" | "files"} list @param {OutboxItem | AttachedFile} item */
+  add(list, item) {
+    this.set({ [list]: [...this.state[list], item] });
+  }
+
+  /** @param {"outbox" | "files"} list @param {string} id @param {object} values  Some of one of its items. */
+  change(list, id, values) {
+    this.set({ [list]: this.state[list].map((one) => (one.id === id ? { ...one, ...values } : one)) });
+  }
+
+  /** @param {"outbox" | "files" | "notices"} list @param {string} id */
+  remove(list, id) {
+    this.set({ [list]: this.state[list].filter((one) => one.id !== id) });
+  }
+
   /** @param {(state: State, before: State) => void} listener */
   onChange(listener) {
     this.listeners.push(listener);

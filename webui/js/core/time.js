@@ -5,6 +5,14 @@ const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 
+/** @type {[Intl.RelativeTimeFormatUnit, number][]}  The largest first. */
+const UNITS = [
+  ["day", DAY],
+  ["hour", HOUR],
+  ["minute", MINUTE],
+  ["second", SECOND],
+];
+
 /** @type {Record<string, string>} */
 const LOCALES = { en: "en-GB", zh: "zh-CN" };
 
@@ -12,29 +20,27 @@ const LOCALES = { en: "en-GB", zh: "zh-CN" };
 const formats = new Map();
 
 /**
- * One formatter per kind, language and zone; making them is slow.
+ * One formatter per kind, language and options; making them is slow.
  *
  * @template T
- * @param {string} key
- * @param {() => T} make
+ * @param {new (locale: string, options: any) => T} Kind
+ * @param {string} language
+ * @param {object} [options]
  * @returns {T}
  */
-function cached(key, make) {
-  if (!formats.has(key)) formats.set(key, make());
+function formatter(Kind, language, options) {
+  const key = `${Kind.name}|${language}|${JSON.stringify(options)}`;
+  if (!formats.has(key)) formats.set(key, new Kind(LOCALES[language] ?? language, options));
   return formats.get(key);
 }
 
 /**
  * @param {string} language
  * @param {Intl.DateTimeFormatOptions} options
- * @param {string} [zone] the reader's own, unless given
+ * @param {string} [timeZone] the reader's own, unless given
  */
-function dateFormat(language, options, zone) {
-  const key = `${language}|${zone ?? ""}|${JSON.stringify(options)}`;
-  return cached(
-    key,
-    () => new Intl.DateTimeFormat(LOCALES[language] ?? language, { ...options, timeZone: zone }),
-  );
+function dateFormat(language, options, timeZone) {
+  return formatter(Intl.DateTimeFormat, language, { ...options, timeZone });
 }
 
 /** @param {Intl.DateTimeFormatOptions} options */
@@ -64,16 +70,14 @@ export const fullTime = formatted({
 });
 
 /**
- * The calendar day an instant falls on for the reader: `2026-11-21`.
+ * The calendar day an instant falls on for the reader: `2026-11-21`, as Swedes write it.
  *
  * @param {string | number} at
  * @param {string} [zone]
  */
 export function dayKey(at, zone) {
   const options = /** @type {const} */ ({ year: "numeric", month: "2-digit", day: "2-digit" });
-  const parts = dateFormat("en", options, zone).formatToParts(new Date(at));
-  const part = (/** @type {string} */ type) => parts.find((one) => one.type === type)?.value ?? "";
-  return `${part("year")}-${part("month")}-${part("day")}`;
+  return dateFormat("sv", options, zone).format(new Date(at));
 }
 
 /**
@@ -98,7 +102,7 @@ export function dayName(at, now, language, zone) {
 export function dateName(day, today, language) {
   const days = Math.round((noon(today) - noon(day)) / DAY);
   if (days === 0 || days === 1) {
-    const words = relativeFormat(language, "auto").format(-days, "day");
+    const words = formatter(Intl.RelativeTimeFormat, language, { numeric: "auto" }).format(-days, "day");
     return words.charAt(0).toLocaleUpperCase(LOCALES[language]) + words.slice(1);
   }
   const year =
@@ -123,12 +127,6 @@ function noon(key) {
   return Date.parse(`${key}T12:00:00Z`);
 }
 
-/** @param {string} language @param {"auto" | "always"} numeric */
-function relativeFormat(language, numeric) {
-  const locale = LOCALES[language] ?? language;
-  return cached(`rel|${locale}|${numeric}`, () => new Intl.RelativeTimeFormat(locale, { numeric }));
-}
-
 /**
  * How far away an instant is: `3 minutes ago`, `in 2 hours`.
  *
@@ -138,12 +136,8 @@ function relativeFormat(language, numeric) {
  */
 export function relativeTime(at, now, language) {
   const away = new Date(at).getTime() - now;
-  const size = Math.abs(away);
-  const format = relativeFormat(language, "always");
-  if (size < MINUTE) return format.format(Math.round(away / SECOND), "second");
-  if (size < HOUR) return format.format(Math.round(away / MINUTE), "minute");
-  if (size < DAY) return format.format(Math.round(away / HOUR), "hour");
-  return format.format(Math.round(away / DAY), "day");
+  const [name, size] = UNITS.find(([, least]) => Math.abs(away) >= least) ?? ["second", SECOND];
+  return formatter(Intl.RelativeTimeFormat, language).format(Math.round(away / size), name);
 }
 
 /** @param {number} ms  A running clock: `0:04`, `12:07`, `1:02:03`. */
@@ -167,30 +161,17 @@ export function duration(ms, language) {
   if (ms < SECOND) return unit(Math.round(ms), "millisecond", language);
   if (ms < 10 * SECOND) return unit(Math.round(ms / 100) / 10, "second", language);
   if (ms < MINUTE) return unit(Math.round(ms / SECOND), "second", language);
-  /** @type {[number, string, number, string][]} */
-  const steps = [
-    [DAY, "day", HOUR, "hour"],
-    [HOUR, "hour", MINUTE, "minute"],
-    [MINUTE, "minute", SECOND, "second"],
-  ];
-  for (const [size, name, lesser, lesserName] of steps) {
-    if (ms < size) continue;
-    const big = Math.floor(ms / size);
-    const rest = Math.floor((ms - big * size) / lesser);
-    const words = unit(big, name, language);
-    return rest ? `${words} ${unit(rest, lesserName, language)}` : words;
-  }
-  return "";
+  const at = UNITS.findIndex(([, size]) => ms >= size);
+  const [[name, size], [lesser, lesserSize]] = UNITS.slice(at);
+  const rest = Math.floor((ms % size) / lesserSize);
+  const words = unit(Math.floor(ms / size), name, language);
+  return rest ? `${words} ${unit(rest, lesser, language)}` : words;
 }
 
 /** @param {number} value @param {string} name @param {string} language */
 function unit(value, name, language) {
-  const locale = LOCALES[language] ?? language;
-  const format = cached(
-    `unit|${locale}|${name}`,
-    () => new Intl.NumberFormat(locale, { style: "unit", unit: name, unitDisplay: "narrow" }),
-  );
-  return format.format(value);
+  const options = { style: "unit", unit: name, unitDisplay: "narrow" };
+  return formatter(Intl.NumberFormat, language, options).format(value);
 }
 
 /** @param {number} bytes @param {string} language  The size of a file: `640B`, `1.2kB`, `3MB`. */
@@ -198,15 +179,11 @@ export function fileSize(bytes, language) {
   if (bytes < 1000) return unit(bytes, "byte", language);
   const large = bytes >= 1e6;
   const value = bytes / (large ? 1e6 : 1000);
-  return unit(
-    value < 10 ? Math.round(value * 10) / 10 : Math.round(value),
-    large ? "megabyte" : "kilobyte",
-    language,
-  );
+  const rounded = value < 10 ? Math.round(value * 10) / 10 : Math.round(value);
+  return unit(rounded, large ? "megabyte" : "kilobyte", language);
 }
 
 /** @param {number} value @param {string} language  A whole number with its separators. */
 export function count(value, language) {
-  const locale = LOCALES[language] ?? language;
-  return cached(`count|${locale}`, () => new Intl.NumberFormat(locale)).format(value);
+  return formatter(Intl.NumberFormat, language).format(value);
 }

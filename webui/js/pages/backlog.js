@@ -8,10 +8,7 @@ import { button, iconButton } from "../ui/parts.js";
 /** @param {State} state @param {Actions} act */
 export function backlogView(state, act) {
   return html`${parts.backLink("#/memory", t("note.back"))}
-    <div class="backlog-page">
-      <h2 tabindex="-1" data-focus>${t("backlog.title")}</h2>
-      ${bodyView(state, act)}
-    </div>`;
+  ${parts.pageView("backlog-page", t("backlog.title"), bodyView(state, act))}`;
 }
 
 /** @param {State} state @param {Actions} act */
@@ -21,6 +18,8 @@ function bodyView(state, act) {
   if (load === "failed") return parts.failedView(() => memory.backlog.load());
   if (load !== "ready") return parts.loading(t("backlog.loading"));
   const open = items.filter((item) => !item.done).length;
+  const list = html`<p class="found-count" role="status">${tn("backlog.open", open)}</p>
+    <ul class="backlog">${items.map((item, at) => itemView(item, at, state, act))}</ul>`;
   const add = parts.onSubmit((event) => {
     event.currentTarget.querySelector("input").focus(); // for the next one
     void memory.addItem();
@@ -40,14 +39,7 @@ function bodyView(state, act) {
       ${parts.submitButton(t("backlog.add"), busy.startsWith("add "), "plus")}
     </form>
     <div role="alert">${error ? html`<p class="error-text">${error}</p>` : nothing}</div>
-    ${
-      items.length
-        ? html`<p class="found-count" role="status">${tn("backlog.open", open)}</p>
-            <ul class="backlog">
-              ${items.map((item, at) => itemView(item, at, state, act))}
-            </ul>`
-        : parts.emptyState(t("backlog.empty"), t("backlog.emptyText"))
-    }`;
+    ${items.length ? list : parts.emptyState(t("backlog.empty"), t("backlog.emptyText"))}`;
 }
 
 /** @param {BacklogItem} item @param {number} at @param {State} state @param {Actions} act */
@@ -58,7 +50,6 @@ function itemView({ text, done }, at, { backlog: { busy }, confirming }, act) {
   const give = t("backlog.giveNamed", { item: text });
   const ticked = { [`done ${text}`]: true, [`undone ${text}`]: false }[busy] ?? done;
   const off = busy.slice(busy.indexOf(" ") + 1) === text;
-  const ask = () => memory.confirm(`backlog ${text}`, "#backlog-keep");
   const tick = (/** @type {any} */ { target }) =>
     memory.changeItem(target.checked ? "done" : "undone", text);
   return html`<li class="backlog-item ${ticked ? "is-done" : ""}">
@@ -75,10 +66,10 @@ function itemView({ text, done }, at, { backlog: { busy }, confirming }, act) {
       asked
         ? html`<span class="backlog-confirm" role="group" aria-label=${named}>
             ${button(t("backlog.remove"), () => memory.removeItem(text), { look: "small danger" })}
-            ${button(t("backlog.keep"), () => memory.confirm("", "#backlog-item"), { id: "backlog-keep" })}
+            ${button(t("backlog.keep"), () => act.keep(), { id: "keep" })}
           </span>`
         : html`${done ? nothing : iconButton("send", give, () => act.giveItem(text), { title: t("backlog.give") })}
-            ${iconButton("trash", named, ask, { off, title: t("backlog.remove") })}`
+            ${iconButton("trash", named, () => act.ask(`backlog ${text}`), { off, title: t("backlog.remove") })}`
     }
   </li>`;
 }

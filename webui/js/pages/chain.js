@@ -2,18 +2,18 @@
 
 import { html, nothing } from "../core/html.js";
 import { language, t } from "../core/i18n.js";
-import { said, stateIcon, word } from "../ui/parts.js";
+import { said, sectionView, stateIcon, word } from "../ui/parts.js";
 
 /** @param {ChainStep[]} chain @param {string} own the step one looks at @param {State} state */
 export function chainView(chain, own, state) {
-  const steps = chain.filter(({ id }) => taskOf(id, state)?.seat !== "planner");
-  if (steps.length < 2) return nothing; // a plan is a state of its one step
-  return html`<section class="chain">
-    <h3>${t("chain.title")}</h3>
-    <ol class="trace" aria-label=${t("chain.title")}>
-      ${chain.map((step) => stepView(step, own, state))}
-    </ol>
-  </section>`;
+  if (chain.filter(({ id }) => taskOf(id, state)?.seat !== "planner").length < 2) return nothing;
+  const title = t("chain.title");
+  const steps = chain.map((step, at) => {
+    const above = chain.slice(0, at).findLast((one) => one.depth < step.depth);
+    const after = step.after.filter((link) => link.id !== above?.id); // its place says it
+    return stepView({ ...step, after }, own, state);
+  });
+  return sectionView(title, html`<ol class="trace" aria-label=${title}>${steps}</ol>`, "chain");
 }
 
 /** @param {string} id @param {State} state */

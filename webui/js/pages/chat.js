@@ -8,7 +8,7 @@ import { composerView } from "./composer.js";
 import { jobCard, runsLine } from "./job.js";
 import { liveView } from "./live.js";
 import { draftView, messageView } from "./message.js";
-import { emptyState, loading } from "../ui/parts.js";
+import { button, failedView, loading } from "../ui/parts.js";
 import { questionView } from "./question.js";
 
 /** @param {State} state @param {Actions} act */
@@ -21,11 +21,7 @@ export function chatView(state, act) {
         <div class="column">
           ${topView(state, act)}
           <ol class="timeline" id="timeline">
-            ${repeat(
-              timeline(state),
-              (entry) => entry.key,
-              (entry) => entryView(entry, state, act),
-            )}
+            ${repeat(timeline(state), (entry) => entry.key, (entry) => entryView(entry, state, act))}
           </ol>
         </div>
       </div>
@@ -44,7 +40,8 @@ function entryView(entry, state, act) {
   if (entry.type === "draft") return draftView(entry);
   if (entry.type === "day") {
     const today = dayKey(state.now);
-    return guard([entry.at, today, language()], () => dayView(entry.at, state.now));
+    const name = () => dayName(entry.at, state.now, language());
+    return guard([entry.at, today, language()], () => html`<li class="day"><span>${name()}</span></li>`);
   }
   if (entry.type === "job") return jobCard(entry, state, act);
   if (entry.type === "runs") return runsLine(entry.job, entry.messageId, state, act);
@@ -56,27 +53,14 @@ function entryView(entry, state, act) {
   );
 }
 
-/** @param {string} at @param {number} now */
-function dayView(at, now) {
-  return html`<li class="day"><span>${dayName(at, now, language())}</span></li>`;
-}
-
 /** @param {State} state @param {Actions} act  What stands above the first message. */
 function topView(state, act) {
   if (state.load === "loading") return loading(t("chat.loading"));
-  if (state.load === "failed") {
-    const again = html`<button type="button" class="small" @click=${() => act.session.load()}>
-      ${icon("retry")}${t("load.again")}
-    </button>`;
-    return emptyState(t("load.failed"), state.loadError, again);
-  }
+  if (state.load === "failed") return failedView(() => act.session.load(), state.loadError);
   if (state.older === "loading") return loading(t("chat.olderLoading"));
   if (state.before) {
-    return html`<div class="older">
-      <button type="button" class="link" @click=${() => act.loadOlder()}>
-        ${t(state.older === "failed" ? "chat.olderFailed" : "chat.older")}
-      </button>
-    </div>`;
+    const older = t(state.older === "failed" ? "chat.olderFailed" : "chat.older");
+    return html`<div class="older">${button(older, () => act.loadOlder(), { look: "link" })}</div>`;
   }
   const empty = !state.messages.length && !state.inbox.length && !state.outbox.length;
   return empty ? welcomeView(act) : html`<p class="beginning">${t("chat.beginning")}</p>`;
@@ -90,28 +74,23 @@ function welcomeView(act) {
     <h2>${t("welcome.title")}</h2>
     <p>${t("welcome.text")}</p>
     <ul class="examples" aria-label=${t("welcome.examples")}>
-      ${examples.map(
-        (name) =>
-          html`<li>
-            <button type="button" @click=${() => act.editText(t(`welcome.${name}`), true)}>
-              <span class="example-text">${t(`welcome.${name}`)}</span>
-              <span class="example-why">${t(`welcome.${name}.why`)}</span>
-            </button>
-          </li>`,
-      )}
+      ${examples.map((name) => html`<li>${exampleButton(name, act)}</li>`)}
     </ul>
   </div>`;
+}
+
+/** @param {string} name @param {Actions} act */
+function exampleButton(name, act) {
+  const text = t(`welcome.${name}`);
+  const label = html`<span class="example-text">${text}</span>
+    <span class="example-why">${t(`welcome.${name}.why`)}</span>`;
+  return button(label, () => act.editText(text, true), { look: "" });
 }
 
 /** @param {State} state @param {Actions} act */
 function latestButton(state, act) {
   if (state.following) return nothing;
   const label = state.unseen ? tn("chat.new", state.unseen) : t("chat.latest");
-  return html`<button
-    type="button"
-    class="latest ${state.unseen ? "has-new" : ""}"
-    @click=${() => act.scroll?.toBottom()}
-  >
-    ${icon("down")}<span>${label}</span>
-  </button>`;
+  const look = `latest ${state.unseen ? "has-new" : ""}`;
+  return button(html`<span>${label}</span>`, () => act.scroll?.toBottom(), { sign: "down", look });
 }

@@ -4,16 +4,13 @@ import { canSend } from "../core/files.js";
 import { html, icon, live } from "../core/html.js";
 import { t } from "../core/i18n.js";
 import { sends } from "../core/typing.js";
+import { onSubmit, typing } from "../ui/parts.js";
 import { attachedView, clipButton } from "./files.js";
 
 /** @param {State} state @param {Actions} act */
 export function composerView(state, act) {
-  const submit = (/** @type {Event} */ event) => {
-    event.preventDefault();
-    act.send();
-  };
   return html`${attachedView(state, act)}
-    <form class="composer" @submit=${submit}>
+    <form class="composer" @submit=${onSubmit(() => act.send())}>
       ${clipButton(act)}
       <label class="sr-only" for="composer">${t("composer.label")}</label>
       <textarea
@@ -24,7 +21,7 @@ export function composerView(state, act) {
         placeholder=${t("composer.placeholder")}
         aria-describedby="composer-hint"
         .value=${live(state.draft)}
-        @input=${(/** @type {any} */ event) => act.store.set({ draft: event.target.value })}
+        @input=${typing((draft) => act.store.set({ draft }))}
         @keydown=${(/** @type {KeyboardEvent} */ event) => onKey(event, act)}
       ></textarea>
       <button

@@ -1,5 +1,7 @@
 /** The opened task: what keeps it and its run's output fresh. */
 
+import { Resource } from "../core/resource.js";
+
 const FOLLOW_MS = 1000;
 export const OUTPUT_SHOWN = 200_000;
 /** What a run did that is worth a line of its own; the rest is its life's paperwork. */
@@ -51,6 +53,9 @@ export class DetailKeeper {
   constructor(store, api) {
     this.store = store;
     this.api = api;
+    this.diff = new Resource(api.taskDiff, ({ load, data }, id) =>
+      this.tell(id, { diff: data ?? null, diffLoad: load }),
+    );
     /** @type {ReturnType<typeof setTimeout> | undefined} */
     this.timer = undefined;
     this.fetching = "";
@@ -86,19 +91,10 @@ export class DetailKeeper {
       this.tell(id, { ...answer, load: "ready" });
       if (hasMoved(was, now) && hasMoved(answer.task, now)) void this.load(id);
       else void this.readOutput(id);
-      if (answer.result?.hasDiff) void this.loadDiff(id);
+      const { diff } = this.store.state.detail ?? {}; // it changes no more
+      if (answer.result?.hasDiff && !diff) void this.diff.load(id);
     } catch (error) {
       this.tell(id, { load: isMissing(error) ? "missing" : "failed" });
-    }
-  }
-
-  /** @private @param {string} id  Once it has ended, what it changed changes no more. */
-  async loadDiff(id) {
-    if (this.store.state.detail?.diff) return;
-    try {
-      this.tell(id, { diff: await this.api.taskDiff(id), diffLoad: "idle" });
-    } catch (error) {
-      this.tell(id, { diffLoad: isMissing(error) ? "idle" : "failed" }); // it was kept for its time
     }
   }
 
@@ -113,13 +109,11 @@ export class DetailKeeper {
     if (this.fetching === id) return;
     this.fetching = id;
     clearTimeout(this.timer);
-    const more = await this.readPiece(id);
+    let more = true;
+    while (more) more = await this.readPiece(id);
     if (this.fetching === id) this.fetching = "";
-    const { detail } = this.store.state;
-    if (detail?.id !== id || detail.output.ended) return;
-    const running = detail.task?.state === "running";
-    if (more) void this.readOutput(id);
-    else if (running) this.timer = setTimeout(() => void this.readOutput(id), FOLLOW_MS);
+    if (this.known(id)?.state !== "running" || this.store.state.detail?.output.ended) return;
+    this.timer = setTimeout(() => void this.readOutput(id), FOLLOW_MS);
   }
 
   /** @private @param {string} id @returns {Promise<boolean>} whether there may be more at once */

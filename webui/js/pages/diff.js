@@ -5,7 +5,7 @@ import { language, t, tn } from "../core/i18n.js";
 import { numbered } from "../core/select.js";
 import { shown } from "../core/shown.js";
 import { count } from "../core/time.js";
-import { button, word } from "../ui/parts.js";
+import { button, sectionView, word } from "../ui/parts.js";
 
 /** Files that are open from the start, and lines of one part that are shown before it is unfolded. */
 const OPEN_FILES = 10;
@@ -19,12 +19,8 @@ const MARKS = { "+": ["added", "+"], "-": ["removed", "−"], "\\": ["note", " "
 
 /** @param {TaskPage} detail @param {Actions} act */
 export function diffView({ diff, diffLoad, unfolded }, act) {
-  if (diffLoad === "failed") {
-    return html`<section>
-      <h3>${t("diff.title")}</h3>
-      <p class="error-text">${t("diff.failed")}</p>
-    </section>`;
-  }
+  const failed = html`<p class="error-text">${t("diff.failed")}</p>`;
+  if (diffLoad === "failed") return sectionView(t("diff.title"), failed);
   if (!diff) return nothing;
   return guard([diff, unfolded, language()], () => filesView(diff, unfolded, act.keepers.detail));
 }

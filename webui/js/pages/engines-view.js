@@ -12,27 +12,23 @@ const SEATS = ["all", "teller", "planner", "standard", "specialist", "deferred"]
 
 /** @param {State} state @param {Actions} act */
 export function enginesView(state, act) {
-  const { list, load, error, form } = state.engines;
-  if (!list && load === "failed") return parts.failedView(() => act.engines.load(), error);
-  const add = () => act.engines.open(null);
-  return html`<div class="engines-page">
-    <h2 tabindex="-1" data-focus>${t("engines.page")}</h2>
-    ${
-      list
-        ? html`<p class="muted">${t("engines.pageHint")}</p>
-            ${adviceView(state.status)}
-            <ul class="triggers">
-              ${list.engines.map((engine) => cardView(engine, list, state, act))}
-            </ul>
-            ${
-              form
-                ? formView(form, act)
-                : button(t("engines.add"), add, { sign: "plus", look: "", id: "engine-add" })
-            }
-            ${orderView(list, state, act)}`
-        : parts.loading(t("engines.loading"))
-    }
-  </div>`;
+  const { list, load, error } = state.engines;
+  if (!list && load === "failed") return parts.failedView(() => act.engines.all.load(), error);
+  const body = list ? bodyView(list, state, act) : parts.loading(t("engines.loading"));
+  return parts.pageView("engines-page", t("engines.page"), body);
+}
+
+/** @param {EngineList} list @param {State} state @param {Actions} act */
+function bodyView(list, state, act) {
+  const { form } = state.engines;
+  const look = { sign: "plus", look: "", id: "engine-add" };
+  const add = button(t("engines.add"), () => act.engines.open(null), look);
+  return html`<p class="muted">${t("engines.pageHint")}</p>
+    ${adviceView(state.status)}
+    <ul class="triggers">
+      ${list.engines.map((engine) => cardView(engine, list, state, act))}
+    </ul>
+    ${form ? formView(form, act) : add} ${orderView(list, state, act)}`;
 }
 
 /** @param {Status | null} status  What can be done about it. */
@@ -48,20 +44,15 @@ function adviceView(status) {
 function cardView(engine, list, state, act) {
   const { name, state: how, kind, model, baseUrl, key, keyEnv } = engine;
   const tone = how === "waiting" ? "warn" : "plain";
+  const endpoint = html`<span>${model}</span><span class="engine-url">${baseUrl}</span>
+    <span>${t(`engines.key.${key}`, { variable: keyEnv })}</span>`;
   const serves = engine.serves.map((seat) => word("seat", seat)).join(t("list.and"));
   return html`<li class="trigger" data-engine=${name}>
     <div class="trigger-title">
       <strong>${engineName(name)}</strong>
       <span class="badge badge-${tone}">${t(`engines.is.${how}`)}</span>
     </div>
-    <p class="row-meta">
-      ${
-        kind === "endpoint"
-          ? html`<span>${model}</span><span class="engine-url">${baseUrl}</span>
-              <span>${t(`engines.key.${key}`, { variable: keyEnv })}</span>`
-          : html`<span>${t(`engines.kind.${kind}`)}</span>`
-      }
-    </p>
+    <p class="row-meta">${kind === "endpoint" ? endpoint : html`<span>${t(`engines.kind.${kind}`)}</span>`}</p>
     ${how === "waiting" ? whyView(engine) : nothing}
     ${serves && html`<p class="row-meta"><span>${t("engines.serves")} ${serves}</span></p>`}
     ${buttonsView(engine, list, state, act)}
@@ -79,29 +70,24 @@ function whyView({ name, want, reason, until, tasks }) {
 }
 
 /** @param {Engine} engine @param {EngineList} list @param {State} state @param {Actions} act */
-function buttonsView(engine, { orders }, state, { engines }) {
+function buttonsView(engine, { orders }, state, act) {
   const { name, kind } = engine;
-  if (state.engines.removing === name) {
-    return parts.confirmView(
-      t("engines.confirm", { name }),
-      [t("triggers.removeYes"), () => engines.remove(name)],
-      [t("triggers.removeNo"), () => engines.set({ removing: "" }), "engine-remove-no"],
-    );
+  const { engines } = act;
+  if (state.confirming === `engine ${name}`) {
+    const asked = t("engines.confirm", { name });
+    return parts.confirmView(act, asked, t("triggers.removeYes"), () => engines.remove(name));
   }
   const order = orders.all ?? [];
   const named = t("engines.useNamed", { name: engineName(name) });
   const off = Boolean(state.pending.engine);
   const use = () => engines.order("all", [name, ...order.filter((one) => one !== name)]);
+  const more = html`<span class="trigger-more"
+    >${iconButton("edit", t("engines.editNamed", { name }), () => engines.open(engine))}
+    ${iconButton("trash", t("engines.removeNamed", { name }), () => act.ask(`engine ${name}`))}</span
+  >`;
   return html`<div class="trigger-actions">
     ${order[0] === name ? nothing : button(t("engines.use"), use, { sign: "play", off, named })}
-    ${
-      kind === "endpoint"
-        ? html`<span class="trigger-more"
-            >${iconButton("edit", t("engines.editNamed", { name }), () => engines.open(engine))}
-            ${iconButton("trash", t("engines.removeNamed", { name }), () => engines.confirm(name))}</span
-          >`
-        : nothing
-    }
+    ${kind === "endpoint" ? more : nothing}
   </div>`;
 }
 
@@ -127,11 +113,11 @@ function formView(form, { engines }) {
   const known = t("engines.known").split(" "); // addresses that many will want
   const tries = t(model ? "engines.try" : "engines.listModels");
   const submit = parts.onSubmit(() => void engines.save());
+  const variable = { placeholder: "DEEPSEEK_API_KEY", hint: t("engines.envHint") };
   return html`<form class="engine-form" id="engine-form" novalidate @submit=${submit}>
     <h3>${base ? t("engines.editNamed", { name: base.name }) : t("engines.addTitle")}</h3>
     ${base ? nothing : field("name", { placeholder: "deepseek", hint: t("engines.nameHint") })}
-    ${field("baseUrl", { list: "engine-known", placeholder: known[0], hint: t("engines.urlHint") })}
-    ${proposals("engine-known", known)}
+    ${field("baseUrl", { list: known, placeholder: known[0], hint: t("engines.urlHint") })}
     ${selectField(
       {
         name: "engine-keyIs",
@@ -143,13 +129,8 @@ function formView(form, { engines }) {
       kinds.map((value) => ({ value, label: t(`engines.keyIs.${value}`) })),
     )}
     ${keyIs === "key" ? field("key", { type: "password", hint: t("engines.keyHint") }) : nothing}
-    ${
-      keyIs === "variable"
-        ? field("keyEnv", { placeholder: "DEEPSEEK_API_KEY", hint: t("engines.envHint") })
-        : nothing
-    }
-    ${field("model", { list: "engine-models", hint: t("engines.modelHint") })}
-    ${proposals("engine-models", trial?.models ?? [])}
+    ${keyIs === "variable" ? field("keyEnv", variable) : nothing}
+    ${field("model", { list: trial?.models ?? [], hint: t("engines.modelHint") })}
     <div role="status" class="engine-trial">${trialView(form)}</div>
     ${parts.failureView(errors.form, "engine-form-error")}
     <div class="trigger-actions">
@@ -160,13 +141,6 @@ function formView(form, { engines }) {
       ${button(t("engines.cancel"), () => engines.close(), { look: "" })}
     </div>
   </form>`;
-}
-
-/** @param {string} id @param {string[]} values */
-function proposals(id, values) {
-  return html`<datalist id=${id}>
-    ${values.map((value) => html`<option value=${value}></option>`)}
-  </datalist>`;
 }
 
 /** @param {EngineForm} form  What came of the trial. */
@@ -196,6 +170,8 @@ function orderView({ engines, orders }, state, act) {
   );
   const off = Boolean(state.pending.engine);
   const change = (/** @type {string[]} */ names) => act.engines.order(seat, names);
+  const names = html`<ol class="engine-names">${order.map((_, at) => orderRow(order, at, off, change))}</ol>`;
+  const own = seat !== "all" && order.length;
   return html`<section class="engine-order" aria-labelledby="engine-order-title">
     <h3 id="engine-order-title">${t("engines.who")}</h3>
     ${selectField(
@@ -206,25 +182,12 @@ function orderView({ engines, orders }, state, act) {
         hint: t("engines.whoHint"),
         change: (value) => act.engines.set({ seat: value }),
       },
-      SEATS.map((value) => ({
-        value,
-        label: value === "all" ? t("engines.all") : word("seat", value),
-      })),
+      SEATS.map((value) => ({ value, label: value === "all" ? t("engines.all") : word("seat", value) })),
     )}
-    ${
-      order.length
-        ? html`<ol class="engine-names">
-            ${order.map((_, at) => orderRow(order, at, off, change))}
-          </ol>`
-        : html`<p class="muted">${t("engines.asRest")}</p>`
-    }
+    ${order.length ? names : html`<p class="muted">${t("engines.asRest")}</p>`}
     <div class="trigger-actions">
       ${others.map((name) => button(engineName(name), () => change([...order, name]), { sign: "plus", off }))}
-      ${
-        seat !== "all" && order.length
-          ? button(t("engines.toRest"), () => change([]), { off })
-          : nothing
-      }
+      ${own ? button(t("engines.toRest"), () => change([]), { off }) : nothing}
     </div>
   </section>`;
 }

@@ -3,10 +3,8 @@
 import { ApiError } from "../core/api.js";
 import { has, t } from "../core/i18n.js";
 import { newId } from "../core/ids.js";
-import { Resource, withLoaded } from "../core/resource.js";
+import { SettingsPage } from "../core/resource.js";
 
-/** Who serves is heard with the consumer's next heartbeats. */
-const SETTLED_MS = [2500, 6000];
 const WRONG = "#engine-form [aria-invalid=true], #engine-form-error";
 const FIELDS = ["name", "baseUrl", "model", "key", "keyEnv"];
 const NAME = /^[a-z][a-z0-9_-]{0,31}$/;
@@ -16,7 +14,7 @@ const VARIABLE = /^[A-Za-z_][A-Za-z0-9_]*$/;
 
 /** @returns {EnginesPage} nothing is known, nothing typed */
 export function noEngines() {
-  return { load: "idle", error: "", list: null, form: null, removing: "", seat: "all" };
+  return { load: "idle", error: "", list: null, form: null, seat: "all" };
 }
 
 /** @param {EngineForm} form @param {boolean} toTry  What is wrong, by field; a trial needs no model. */
@@ -49,17 +47,10 @@ function fieldOf(field) {
 }
 
 /** What the user can do with them: look, try, set up, choose the order, remove. */
-export class EngineActions {
+export class EngineActions extends SettingsPage {
   /** @param {Store} store @param {Api} api @param {Actions} page */
   constructor(store, api, page) {
-    this.store = store;
-    this.api = api;
-    this.page = page;
-    const request = async () => ({ list: await api.engines() });
-    this.list = new Resource(request, (told) => {
-      const error = told.error ? page.why(told.error) : "";
-      this.set({ ...withLoaded(store.state.engines, told), error });
-    });
+    super(store, api, page, "engines", async () => ({ list: await api.engines() }));
   }
 
   /** @param {Partial<EnginesPage>} values */
@@ -67,30 +58,11 @@ export class EngineActions {
     this.store.patch("engines", values);
   }
 
-  /** @param {State} state @param {State} before  Who serves may have changed: the status says so. */
-  onChange(state, before) {
-    if (state.session !== "in" || state.route.view !== "engines") return;
-    const came = before.route.view !== "engines" || before.session !== "in";
-    const one = (/** @type {State} */ { status }) =>
-      JSON.stringify([status?.consumer, status?.engines, status?.byEngine]);
-    if (came || one(state) !== one(before)) void this.load();
-  }
-
-  async load() {
-    if (this.store.state.route.view === "engines") await this.list.load();
-  }
-
-  /** @private */
-  async settle() {
-    for (const ms of SETTLED_MS) setTimeout(() => void this.load(), ms);
-    await this.load();
-  }
-
   /** @param {Engine | null} base  The endpoint that is changed; null: a new one. */
   open(base) {
     const { name = "", baseUrl = "", model = "", key: keyIs = "none", keyEnv = "" } = base ?? {};
     const given = { base, name, baseUrl, model, keyIs, key: "", keyEnv };
-    this.set({ form: { ...given, errors: {}, busy: "", trial: null }, removing: "" });
+    this.set({ form: { ...given, errors: {}, busy: "", trial: null } });
     this.page.focus(base ? "#engine-baseUrl" : "#engine-name");
   }
 
@@ -125,7 +97,7 @@ export class EngineActions {
       if (answer?.ok === false) throw new ApiError(422, answer.message, null, { error: answer });
       this.page.notify(t(answer?.command ? "order.accepted" : "order.edit"));
       this.close();
-      await this.settle();
+      this.settle();
     });
   }
 
@@ -152,16 +124,9 @@ export class EngineActions {
     if (Object.keys(values.errors ?? {}).length) this.page.focus(WRONG);
   }
 
-  /** @param {string} name  Ask before it goes. */
-  confirm(name) {
-    this.set({ removing: name });
-    this.page.focus("#engine-remove-no");
-  }
-
   /** @param {string} name */
   async remove(name) {
-    this.set({ removing: "" });
-    await this.ordered("remove", () => this.api.removeEngine(name, newId("cmd")));
+    await this.ordered("engine", "remove", () => this.api.removeEngine(name, newId("cmd")));
     this.page.focus("#engine-add");
   }
 
@@ -169,13 +134,7 @@ export class EngineActions {
   async order(seat, names) {
     const body = { use: (names.length ? names : ["auto"]).join(" "), id: newId("cmd") };
     const act = () => this.api.orderEngines(seat === "all" ? body : { ...body, seat });
-    await this.ordered("edit", act);
-  }
-
-  /** @private @param {string} what @param {() => Promise<any>} act */
-  async ordered(what, act) {
-    if (this.store.state.pending.engine) return;
-    if (await this.page.ordered("engine", what, true, act)) await this.settle();
+    await this.ordered("engine", "edit", act);
   }
 }
 

@@ -3,6 +3,7 @@
 import { html, icon, nothing, repeat } from "../core/html.js";
 import { language, t } from "../core/i18n.js";
 import { fileSize } from "../core/time.js";
+import { button, iconButton } from "../ui/parts.js";
 
 /** @param {Actions} act  The button, and the field behind it that opens the system's window. */
 export function clipButton(act) {
@@ -11,10 +12,7 @@ export function clipButton(act) {
     target.value = ""; // the same one may be chosen again
   };
   const open = (/** @type {any} */ { currentTarget }) => currentTarget.nextElementSibling.click();
-  const label = t("files.attach");
-  return html`<button type="button" class="icon-button clip" aria-label=${label} title=${label} @click=${open}>
-      ${icon("clip")}
-    </button>
+  return html`${iconButton("clip", t("files.attach"), open, { look: "icon-button clip" })}
     <input type="file" multiple hidden @change=${choose} />`;
 }
 
@@ -22,22 +20,17 @@ export function clipButton(act) {
 export function attachedView({ files }, act) {
   if (!files.length) return nothing;
   return html`<ul class="files" aria-label=${t("files.title")}>
-    ${repeat(
-      files,
-      (file) => file.key,
-      (file) => chip(file, () => act.store.dispatch({ type: "fileGone", key: file.key })),
-    )}
+    ${repeat(files, ({ id }) => id, (file) => chip(file, act))}
   </ul>`;
 }
 
-/** @param {AttachedFile} file @param {() => void} remove */
-function chip({ name, bytes, sent, error }, remove) {
+/** @param {AttachedFile} file @param {Actions} act */
+function chip({ id, name, bytes, sent, error }, act) {
+  const remove = () => act.store.remove("files", id);
   return html`<li class="file chip" role=${error ? "alert" : nothing}>
     ${sent?.kind === "image" ? html`<img alt="" data-file=${sent.id} />` : icon("note")} ${facts(name, bytes)}
     ${error ? html`<span class="error-text">${error}</span>` : sent ? nothing : html`<progress aria-label=${name}></progress>`}
-    <button type="button" class="icon-button small" aria-label=${t("files.remove", { name })} @click=${remove}>
-      ${icon("x")}
-    </button>
+    ${iconButton("x", t("files.remove", { name }), remove)}
   </li>`;
 }
 
@@ -56,8 +49,8 @@ export function sentFilesView(files, act) {
 function sentFile(file, act) {
   const { id, name, bytes } = file;
   const picture = file.kind === "image";
-  const label = t("files.save", { name });
-  return html`<button type="button" class="file ${picture ? "is-picture" : "chip"}" title=${label} aria-label=${label} @click=${() => act.files.save(file)}>
-    ${picture ? html`<img alt=${name} data-file=${id} />` : html`${icon("note")}${facts(name, bytes)}`}
-  </button>`;
+  const title = t("files.save", { name });
+  const look = `file ${picture ? "is-picture" : "chip"}`;
+  const inside = picture ? html`<img alt=${name} data-file=${id} />` : html`${icon("note")}${facts(name, bytes)}`;
+  return button(inside, () => act.files.save(file), { look, title, named: title });
 }

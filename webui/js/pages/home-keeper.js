@@ -9,38 +9,24 @@ const BUSY_MS = 900;
 const DAY_MS = 86_400_000;
 const MAX_LANES = 24;
 
-/** Loaded when one comes to it, and when what it shows may have changed. */
 export class HomeKeeper {
   /** @param {Store} store @param {Api} api */
   constructor(store, api) {
-    this.store = store;
-    const request = async () => ({ data: await api.home() });
-    this.page = stateResource(store, "home", request);
+    this.page = stateResource(store, "home", async () => ({ data: await api.home() }));
   }
 
   /** @param {State} state @param {State} before */
   onChange(state, before) {
-    if (!isShown(state)) return;
-    const load = () => void (isShown(this.store.state) && this.page.load());
-    const seen = parted(state);
-    const was = parted(before);
-    if (!isShown(before)) load();
-    else if (seen.some((part, at) => part !== was[at])) {
-      const busy = [before, state].some(({ totals }) => totalOf(totals, "live"));
-      this.page.soon(load, busy ? BUSY_MS : REFRESH_MS);
-    }
+    const busy = [before, state].some(({ totals }) => totalOf(totals, "live"));
+    this.page.follow(madeOf(state), madeOf(before), busy ? BUSY_MS : REFRESH_MS);
   }
 }
 
-/** @param {State} state  What the home is made of. */
-function parted({ tasks, triggers, question, status }) {
-  return [tasks, triggers, question, status?.usage.runs, JSON.stringify(status?.byEngine)];
-}
-
-/** @param {State} state  On a wide screen it stands beside the chat. */
-function isShown({ session, route, wide, panel }) {
+/** @param {State} state  On a wide screen the home stands beside the chat. */
+function madeOf({ session, route, wide, panel, tasks, triggers, question, status }) {
   const here = route.view === "home" || (wide && panel === "side" && route.view === "chat");
-  return session === "in" && here;
+  if (session !== "in" || !here) return null;
+  return [tasks, triggers, question, status?.usage.runs, JSON.stringify(status?.byEngine)];
 }
 
 /**

@@ -19,25 +19,22 @@ export function homeView(state, act) {
   const { load, data } = state.home;
   if (load === "failed") return parts.failedView(() => act.keepers.home.page.load());
   if (!data) return parts.loading(t("home.loading"));
+  const usage = html`<a href="#/usage">${tokensAndCost(data.usage)}</a>`;
   return html`<div class="home">
     <h2 class="sr-only" tabindex="-1" data-focus>${t("nav.home")}</h2>
     ${needsView(data.needs, state, act)}
     ${group("running", data.running.map((run) => runView(run, state)))}
     ${group("next", data.next.map((trigger) => firingView(trigger, state)))}
     ${timelineView(data, state)}
-    <section class="group">
-      <h3>${t("home.usage")}</h3>
-      <p class="group-none"><a href="#/usage">${tokensAndCost(data.usage)}</a></p>
-    </section>
+    ${parts.groupView("usage", t("home.usage"), nothing, html`<p class="group-none">${usage}</p>`)}
   </div>`;
 }
 
 /** @param {string} name @param {unknown[]} rows */
 function group(name, rows) {
-  return html`<section class="group" data-group=${name}>
-    <h3>${t(`home.${name}`)}</h3>
-    ${rows.length ? html`<ul class="rows">${rows}</ul>` : html`<p class="group-none">${t(`home.${name}None`)}</p>`}
-  </section>`;
+  const title = t(`home.${name}`);
+  if (rows.length) return parts.groupView(name, title, rows);
+  return parts.groupView(name, title, nothing, html`<p class="group-none">${t(`home.${name}None`)}</p>`);
 }
 
 /** @param {Needs} needs @param {State} state @param {Actions} act */
@@ -56,7 +53,7 @@ function needsView({ question, failures, triggers, engines }, state, act) {
         "failed",
         `#/task/${run.id}`,
         run.title,
-        failureWords(run, state),
+        failureView(run, state),
         button(t("task.retry"), () => act.order(run.id, "retry"), off(run.id)),
       ),
     ),
@@ -65,7 +62,7 @@ function needsView({ question, failures, triggers, engines }, state, act) {
         "paused",
         `#/trigger/${trigger.id}`,
         triggerTitle(trigger),
-        [said(trigger.headline), said(trigger.last)].filter(Boolean).join(" "),
+        said(trigger.headline),
         button(t("triggers.resume"), () => act.orderTrigger(trigger.id, "resume"), off(trigger.id)),
       ),
     ),
@@ -82,29 +79,22 @@ function needsView({ question, failures, triggers, engines }, state, act) {
 }
 
 /** @param {Run} run @param {State} state */
-function failureWords(run, state) {
-  const [, code] = /^exit code (\d+)$/.exec(run.error ?? "") ?? [];
-  const why = code ? t("task.exit", { code }) : run.error || word("reason", run.failureReason);
+function failureView(run, state) {
+  const exit = /^exit code (-?\d+)/.exec(run.error ?? "")?.[1];
+  const said = run.failureReason === "error" && !exit && run.error;
+  const why = said || parts.failureWords(run.failureReason, exit);
   const times = run.count > 1 ? html`<span>${tn("home.times", run.count)}</span>` : nothing;
   return html`<span class="error-text">${why}</span>${times}
     <span>${since(run.completedAt ?? run.createdAt, state.now)}</span>`;
 }
 
 /**
- * @param {string} state
- * @param {string} href
- * @param {string} title
- * @param {unknown} meta
+ * @param {string} state @param {string} href @param {string} title @param {unknown} meta
  * @param {unknown} [act] the one thing to do with it
  */
 function row(state, href, title, meta, act = nothing) {
   return html`<li class="row">
-    <a class="row-link" href=${href}>
-      ${stateIcon(state)}
-      <span class="row-main"
-        ><span class="row-title">${title}</span><span class="row-meta">${meta}</span></span
-      >
-    </a>
+    <a class="row-link" href=${href}>${parts.rowMain(stateIcon(state), title, meta)}</a>
     <span class="row-action">${act}</span>
   </li>`;
 }
@@ -119,7 +109,9 @@ function runView(run, state) {
 
 /** @param {Trigger} trigger @param {State} state */
 function firingView(trigger, state) {
-  const meta = html`<span>${ago(trigger.nextRunAt ?? "", state.now)}</span>
+  const next = (state.triggers[trigger.id] ?? trigger).nextRunAt ?? "";
+  const due = Date.parse(next) <= state.now;
+  const meta = html`<span>${due ? t("triggers.due") : ago(next, state.now)}</span>
     <span>${parts.triggerWhen(trigger)}</span>`;
   return row("waiting", `#/trigger/${trigger.id}`, triggerTitle(trigger), meta);
 }
@@ -140,9 +132,9 @@ function timelineView({ timeline, moreRuns }, { now }) {
     </tr>`);
   const heads = ["task", "state", "queued", "waited", "ran"];
   if (!bars.length) return group("timeline", []);
-  return html`<section class="group" data-group="timeline">
-    <h3>${t("home.timeline")} <span class="group-count">${bars.length}${moreRuns ? "+" : ""}</span></h3>
-    <figure class="day-bars">
+  const count = moreRuns ? html`<span class="group-count">${tn("home.newest", bars.length)}</span>` : nothing;
+  const title = html`${t("home.timeline")} ${count}`;
+  return parts.groupView("timeline", title, nothing, html`<figure class="day-bars">
       <svg viewBox="0 0 1000 ${high}" height=${high} preserveAspectRatio="none" aria-hidden="true">
         ${bars.map(barView)}
       </svg>
@@ -152,8 +144,7 @@ function timelineView({ timeline, moreRuns }, { now }) {
       <caption>${t("home.timeline")}</caption>
       <thead><tr>${heads.map((name) => html`<th scope="col">${t(`home.col.${name}`)}</th>`)}</tr></thead>
       <tbody>${rows}</tbody>
-    </table></div>
-  </section>`;
+    </table></div>`);
 }
 
 /** @param {import("./home-keeper.js").Bar} bar */

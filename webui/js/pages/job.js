@@ -6,7 +6,7 @@ import { isLive } from "../core/jobs.js";
 import { shown } from "../core/shown.js";
 import { count, duration, elapsed } from "../core/time.js";
 import { engineWhy } from "../ui/banners.js";
-import { ago, button, clock, since, stamped, stateIcon, word } from "../ui/parts.js";
+import { ago, button, clock, failureWords, since, stamped, stateIcon, word } from "../ui/parts.js";
 
 /** @param {{job: Job, told: boolean}} entry @param {State} state @param {Actions} act */
 export function jobCard({ job, told }, state, act) {
@@ -47,11 +47,10 @@ function buttonsView(job, state, act) {
 export function outcomeView({ outcome }) {
   if (!outcome || outcome.state === "canceled") return nothing;
   const { cut, error, exitCode, failureReason, state, taskId } = outcome;
-  const exit = exitCode ? t("task.exit", { code: exitCode }) : "";
-  const why = [word("reason", failureReason), exit].filter(Boolean).join(" · ");
+  const why = failureWords(failureReason, exitCode);
   const more = t("job.cut", { n: count(cut, language()) });
   const failed = state === "failed";
-  return html`${failed ? html`<p class="error-text">${why || t("state.failed")}</p>` : nothing}
+  return html`${failed ? html`<p class="error-text">${why}</p>` : nothing}
     ${error ? html`<pre class="job-text" dir="auto">${shown(error)}</pre>` : nothing}
     ${outcome.html ? html`<div class="prose" ${serverHtml(outcome.html)}></div>` : nothing}
     ${cut ? html`<p class="job-actions"><a class="link" href="#/task/${taskId}">${more}</a></p>` : nothing}`;

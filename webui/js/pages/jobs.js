@@ -1,6 +1,7 @@
 /** Keeps the list of jobs loaded, and what runs on the page up to date. */
 
 import { CHIPS } from "../core/jobs.js";
+import { Resource } from "../core/resource.js";
 
 const TYPING_MS = 200;
 const FOLLOW_MS = 2000;
@@ -12,8 +13,10 @@ export class JobsKeeper {
   constructor(store, api) {
     this.store = store;
     this.api = api;
-    /** @type {ReturnType<typeof setTimeout> | undefined} */
-    this.loading = undefined;
+    this.page = new Resource(
+      ({ q, chip, before }) => api.jobs({ ...CHIPS[/** @type {keyof typeof CHIPS} */ (chip)], q, before }),
+      (loaded, filter) => this.onPage(loaded, filter),
+    );
     this.following = false;
   }
 
@@ -21,24 +24,16 @@ export class JobsKeeper {
   onChange(state, before) {
     if (state.session !== "in" || state.load !== "ready") return;
     if (state.list.load === "idle" && (state.list !== before.list || before.load !== "ready")) {
-      clearTimeout(this.loading);
-      this.loading = setTimeout(() => void this.load(false), TYPING_MS);
+      this.page.rested({ ...state.list, before: null }, TYPING_MS);
     }
     this.follow();
   }
 
-  /** @param {boolean} next  The page after those loaded. */
-  async load(next) {
-    const filter = this.store.state.list;
-    this.store.patch("list", { load: "loading" });
-    try {
-      const { q, chip, before } = filter;
-      const state = CHIPS[/** @type {keyof typeof CHIPS} */ (chip)];
-      const page = await this.api.jobs({ ...state, q, before: next ? before : null });
-      this.store.dispatch({ type: "jobsPage", page, next, filter });
-    } catch {
-      this.store.patch("list", { load: "failed" });
-    }
+  /** @private @param {Loaded} loaded @param {JobList} filter */
+  onPage({ load, data }, filter) {
+    const next = filter.before !== null; // the page after those loaded
+    if (data) this.store.dispatch({ type: "jobsPage", page: data, next, filter });
+    else this.store.patch("list", { load: load === "loading" ? load : "failed" });
   }
 
   /** @private  The headline and last lines of what runs: no event tells of them. */

@@ -14,15 +14,11 @@ const LOOKS = { committed: "plain", proposed: "plain", nothing: "plain", dropped
 export function lifeView(state, act) {
   const { load, error, selfAwake, notify } = state.life;
   if (load === "failed") return parts.failedView(() => act.life.all.load(), error);
-  return html`<div class="engines-page life-page">
-    <h2 tabindex="-1" data-focus>${t("life.title")}</h2>
-    ${
-      selfAwake && notify
-        ? html`${notifyView(notify, state, act)} ${selfAwakeView(selfAwake, state, act)}
-          ${limitsView(state, act)}`
-        : parts.loading(t("life.loading"))
-    }
-  </div>`;
+  const body =
+    selfAwake && notify
+      ? [notifyView(notify, state, act), selfAwakeView(selfAwake, state, act), limitsView(state, act)]
+      : parts.loading(t("life.loading"));
+  return parts.pageView("engines-page life-page", t("life.title"), body);
 }
 
 // --- notifications
@@ -30,42 +26,32 @@ export function lifeView(state, act) {
 /** @param {Notify} notify @param {State} state @param {Actions} act */
 function notifyView({ isInstalled, channels, sent }, state, act) {
   const add = parts.onSubmit(() => void act.life.addChannel());
-  const { url, name, errors } = state.life.channel;
+  const { channel } = state.life;
   const busy = Boolean(state.pending.channels);
+  const log = html`<h4>${t("notify.sent")}</h4>
+    <ul class="life-rows">${sent.slice(0, 10).map(sentView)}</ul>`;
+  /** @param {"url" | "name"} name @param {Partial<Field>} more */
+  const field = (name, more) =>
+    inputField({
+      name: `notify-${name}`,
+      label: t(`notify.${name}`),
+      value: channel[name],
+      error: channel.errors[name],
+      change: (value) => act.life.editChannel({ [name]: value }),
+      mono: true,
+      ...more,
+    });
   return html`<section aria-labelledby="notify-title">
     <h3 id="notify-title">${t("notify.title")}</h3>
     <p class="muted">${t("notify.hint")}</p>
     ${isInstalled ? nothing : html`<p class="failure">${t("notify.install")} <code>pip install 'mimikit-assistant[notify]'</code></p>`}
     <ul class="triggers">${channels.map((one) => channelView(one, state, act))}</ul>
     <form id="notify-form" class="life-form" @submit=${add} novalidate>
-      ${inputField({
-        name: "notify-url",
-        label: t("notify.url"),
-        value: url,
-        error: errors.url,
-        hint: t("notify.examples"),
-        placeholder: "ntfy://mimikit-7fq2k9",
-        mono: true,
-        required: true,
-        change: (value) => act.life.editChannel({ url: value }),
-      })}
-      ${inputField({
-        name: "notify-name",
-        label: t("notify.name"),
-        value: name,
-        error: errors.name,
-        hint: t("notify.nameHint"),
-        mono: true,
-        change: (value) => act.life.editChannel({ name: value }),
-      })}
+      ${field("url", { hint: t("notify.examples"), placeholder: "ntfy://mimikit-7fq2k9", required: true })}
+      ${field("name", { hint: t("notify.nameHint") })}
       ${parts.submitButton(t("notify.add"), busy, "plus")}
     </form>
-    ${
-      sent.length
-        ? html`<h4>${t("notify.sent")}</h4>
-            <ul class="life-rows">${sent.slice(0, 10).map(sentView)}</ul>`
-        : nothing
-    }
+    ${sent.length ? log : nothing}
   </section>`;
 }
 
@@ -73,21 +59,18 @@ function notifyView({ isInstalled, channels, sent }, state, act) {
 function channelView({ name, address, waiting, error }, state, act) {
   const off = Boolean(state.pending.channels);
   const key = `channel ${name}`;
-  const ask = () => act.store.set({ confirming: key });
-  const keep = () => act.store.set({ confirming: "" });
-  const remove = () => void act.life.channel("remove", name);
+  const asked = t("notify.removeAsk", { name });
+  const yes = t("triggers.removeYes");
+  const remove = () => act.life.channel("remove", name);
+  const buttons = html`<div class="trigger-actions">
+    ${button(t("notify.test"), () => void act.life.channel("test", name), { off })}
+    ${button(yes, () => act.ask(key), { off, sign: "trash", named: asked })}
+  </div>`;
   return html`<li class="trigger" data-channel=${name}>
     <div class="trigger-title"><strong>${name}</strong> <code>${address}</code></div>
     ${waiting ? html`<p class="row-meta">${tn("notify.waiting", waiting)}</p>` : nothing}
     ${error ? html`<p class="error-text">${error}</p>` : nothing}
-    ${
-      state.confirming === key
-        ? parts.confirmView(t("notify.removeAsk", { name }), [t("triggers.removeYes"), remove], [t("triggers.removeNo"), keep, "channel-keep"])
-        : html`<div class="trigger-actions">
-            ${button(t("notify.test"), () => void act.life.channel("test", name), { off })}
-            ${button(t("triggers.removeYes"), ask, { off, sign: "trash", named: t("notify.removeAsk", { name }) })}
-          </div>`
-    }
+    ${state.confirming === key ? parts.confirmView(act, asked, yes, remove) : buttons}
   </li>`;
 }
 
@@ -108,23 +91,20 @@ function sentView({ at, channel, title, outcome, again, error }) {
 function selfAwakeView({ enabled, why, next, nextAt, runs, branches }, state, act) {
   const off = Boolean(state.pending.selfAwake);
   const busy = runs.some((run) => !run.end);
+  const rows = runs.slice(0, 10).map((run) => runView(run, branches, state, act));
   const toggle = () => void act.life.selfAwake(enabled ? "off" : "on");
   return html`<section aria-labelledby="awake-title">
     <h3 id="awake-title">${t("awake.title")}</h3>
     <p class="muted">${t("awake.hint")}</p>
     <div class="trigger-actions">
-      ${button(t("awake.switch"), toggle, { look: "", pressed: enabled, sign: enabled ? "check" : "pause", off, id: "awake-switch" })}
+      ${button(t("awake.switch"), toggle, { look: "", pressed: enabled, sign: enabled ? "check" : "dark", off, id: "awake-switch" })}
       ${button(t("awake.run"), () => void act.life.selfAwake("run"), { look: "", sign: "play", off: off || busy })}
     </div>
     ${parts.factsList([
       ["awake.now", enabled && !busy && why && said(why)],
       ["awake.next", enabled && next && html`${word("awake.item", next)} ${nextAt ? moment(nextAt) : nothing}`],
     ])}
-    ${
-      runs.length
-        ? html`<ul class="triggers">${runs.slice(0, 10).map((run) => runView(run, branches, state, act))}</ul>`
-        : html`<p class="muted">${t("awake.none")}</p>`
-    }
+    ${runs.length ? html`<ul class="triggers">${rows}</ul>` : html`<p class="muted">${t("awake.none")}</p>`}
   </section>`;
 }
 
@@ -151,18 +131,15 @@ function branchView(branch, state, act) {
   const { shown } = state.life;
   const mine = shown?.branch === branch ? shown : null;
   const off = Boolean(state.pending.selfAwake);
-  const keep = () => act.store.set({ confirming: "" });
-  const discard = () => void act.life.selfAwake("discard", branch);
+  const yes = t("awake.discard");
+  const discard = () => act.life.selfAwake("discard", branch);
+  const buttons = html`<div class="trigger-actions">
+    ${button(t("awake.diff"), () => void act.life.showDiff(branch), { expanded: Boolean(mine) })}
+    ${button(yes, () => act.ask(branch), { sign: "trash", off })}
+  </div>`;
   return html`<p class="muted">${t("awake.merge")}</p>
     ${commandView(`git merge ${branch}`, act)} ${commandView(`git branch -D ${branch}`, act)}
-    ${
-      state.confirming === branch
-        ? parts.confirmView(t("awake.discardAsk"), [t("awake.discard"), discard], [t("triggers.removeNo"), keep, "awake-keep"])
-        : html`<div class="trigger-actions">
-            ${button(t("awake.diff"), () => void act.life.showDiff(branch), { expanded: Boolean(mine) })}
-            ${button(t("awake.discard"), () => act.store.set({ confirming: branch }), { sign: "trash", off })}
-          </div>`
-    }
+    ${state.confirming === branch ? parts.confirmView(act, t("awake.discardAsk"), yes, discard) : buttons}
     ${mine?.error ? html`<p class="error-text">${mine.error}</p>` : nothing}
     ${mine?.diff ? filesView(mine.diff, mine.unfolded, act.life) : nothing}`;
 }

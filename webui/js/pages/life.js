@@ -2,10 +2,8 @@
 
 import { t } from "../core/i18n.js";
 import { newId } from "../core/ids.js";
-import { Resource, withLoaded } from "../core/resource.js";
+import { Resource, SettingsPage } from "../core/resource.js";
 
-/** What was ordered shows with the consumer's next heartbeats. */
-const SETTLED_MS = [1500, 6000];
 const NAME = /^[a-z][a-z0-9_-]{0,31}$/;
 const ADDRESS = /^[a-z][a-z0-9+.-]*:\/\/\S+$/i;
 /** Settings that are numbers; the others are text. */
@@ -45,20 +43,18 @@ export function valueOf(key, text) {
   return /^([01]\d|2[0-3]):[0-5]\d-([01]\d|2[0-3]):[0-5]\d$/.test(plain) ? plain : undefined;
 }
 
-export class LifeActions {
+export class LifeActions extends SettingsPage {
   /** @param {Store} store @param {Api} api @param {Actions} page */
   constructor(store, api, page) {
-    this.store = store;
-    this.api = api;
-    this.page = page;
-    const request = async () => {
-      const all = [api.selfAwake(), api.notify(), api.settings()];
-      const [selfAwake, notify, { values }] = await Promise.all(all);
+    super(store, api, page, "life", async () => {
+      const [selfAwake, notify] = await Promise.all([api.selfAwake(), api.notify()]);
+      const { values } = await api.settings();
       return { selfAwake, notify, values };
-    };
-    this.all = new Resource(request, (loaded) => {
-      const error = loaded.error ? page.why(loaded.error) : "";
-      this.set({ ...withLoaded(store.state.life, loaded), error });
+    });
+    this.diff = new Resource(api.branchDiff, ({ data = null, error }, branch) => {
+      const { shown } = store.state.life;
+      const why = error ? page.why(error) : "";
+      if (shown && shown.branch === branch) this.set({ shown: { ...shown, diff: data, error: why } });
     });
   }
 
@@ -67,43 +63,18 @@ export class LifeActions {
     this.store.patch("life", values);
   }
 
-  /** @param {State} state @param {State} before  It may have begun or ended something meanwhile. */
-  onChange(state, before) {
-    if (state.session !== "in" || state.route.view !== "life") return;
-    const came = before.route.view !== "life" || before.session !== "in";
-    const one = (/** @type {State} */ { status }) =>
-      JSON.stringify([status?.consumer, status?.usage.runs, status?.workers.busy]);
-    if (came) void this.all.load();
-    else if (one(state) !== one(before)) this.all.soon(() => void this.all.load(), SETTLED_MS[0]);
-  }
-
-  /** @private @param {string} id @param {string} what @param {() => Promise<any>} act */
-  async ordered(id, what, act) {
-    if (this.store.state.pending[id]) return false;
-    const done = await this.page.ordered(id, what, true, act);
-    for (const ms of done ? [0, ...SETTLED_MS] : []) setTimeout(() => void this.all.load(), ms);
-    return done;
-  }
-
   /** @param {"on" | "off" | "run" | "discard"} action @param {string} [target]  The branch. */
   async selfAwake(action, target = "") {
     const what = { on: "edit", off: "edit", run: "run", discard: "remove" }[action];
     const body = { action, target, id: newId("cmd") };
-    if (action === "discard") this.store.set({ confirming: "" });
     await this.ordered("selfAwake", what, () => this.api.changeSelfAwake(body));
   }
 
   /** @param {string} branch  Its diff is loaded and shown, or no more. */
   async showDiff(branch) {
     if (this.store.state.life.shown?.branch === branch) return this.set({ shown: null });
-    const shown = { branch, diff: null, error: "", unfolded: {} };
-    this.set({ shown });
-    try {
-      const diff = await this.api.branchDiff(branch);
-      this.set({ shown: { ...shown, diff } });
-    } catch (error) {
-      this.set({ shown: { ...shown, error: this.page.why(error) } });
-    }
+    this.set({ shown: { branch, diff: null, error: "", unfolded: {} } });
+    await this.diff.load(branch);
   }
 
   /** @param {string} key @param {boolean} open  A file of the diff, or a part of it. */
@@ -143,7 +114,6 @@ export class LifeActions {
 
   /** @param {"test" | "remove"} action @param {string} name */
   async channel(action, name) {
-    this.store.set({ confirming: "" });
     await this.ordered("channels", action, () => this.api.changeNotify({ action, name }));
   }
 

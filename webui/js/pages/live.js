@@ -1,9 +1,12 @@
 /** What goes on right now, in one line. */
 
-import { html, icon, nothing } from "../core/html.js";
+import { html, nothing } from "../core/html.js";
 import { t, tn } from "../core/i18n.js";
 import { live } from "../core/select.js";
 import { elapsed } from "../core/time.js";
+import { button } from "../ui/parts.js";
+
+const STOP = { sign: "stop", look: "stop" };
 
 /** @param {State} state @param {Actions} act */
 export function liveView(state, act) {
@@ -31,46 +34,29 @@ function lineView(state, act, now, parts) {
   return html`<div class="live" id="live">
     <span class="pulse"></span>
     <span class="live-parts">
-      ${parts.map(
-        (part) =>
-          html`<span class="live-part"
-            >${part.name}${
-              part.since === null
-                ? nothing
-                : html` <span class="ticking" aria-hidden="true"
-                    >${elapsed(state.now - part.since)}</span
-                  >`
-            }</span
-          >`,
-      )}
+      ${parts.map(({ name, since }) => partView(name, since === null ? "" : elapsed(state.now - since)))}
       ${now.headline ? html`<span class="headline" title=${now.headline}>${now.headline}</span>` : nothing}
     </span>
     ${besideView(now, act)}
-    ${
-      now.turnId
-        ? html`<button type="button" class="stop" title=${t("stop.turn")} @click=${() => act.stop()}>
-            ${icon("stop")}${t("stop.button")}
-          </button>`
-        : nothing
-    }
+    ${now.turnId ? button(t("stop.button"), () => act.stop(), { ...STOP, title: t("stop.turn") }) : nothing}
   </div>`;
 }
 
-/**
- * What runs beside the reply: Stop leaves it alone, and to end it is asked about.
- *
- * @param {Live} now
- * @param {Actions} act
- */
+/** @param {string} name @param {string} time  Who is at it, and for how long. */
+function partView(name, time) {
+  return html`<span class="live-part"
+    >${name} ${time && html`<span class="ticking" aria-hidden="true">${time}</span>`}</span
+  >`;
+}
+
+/** @param {Live} now @param {Actions} act  What runs beside the reply: Stop leaves it alone. */
 function besideView(now, act) {
   const [task, ...others] = now.running;
   if (!task) return nothing;
   return html`<span class="beside">
     <a href="#/task/${task.id}" title=${task.title}>${t("stop.beside", { title: task.title })}</a>
     ${others.length ? html`<a href="#/tasks">+${others.length}</a>` : nothing}
-    <button type="button" class="link" @click=${() => act.store.set({ confirming: `stop ${task.id}` })}>
-      ${t("stop.task")}
-    </button>
+    ${button(t("stop.task"), () => act.ask(`stop ${task.id}`), { look: "link" })}
   </span>`;
 }
 
@@ -78,9 +64,7 @@ function besideView(now, act) {
 function confirmView(task, act) {
   return html`<div class="live" id="live" role="group" aria-label=${t("stop.button")}>
     <span class="headline">${t("stop.ask", { title: task.title })}</span>
-    <button type="button" class="stop" @click=${() => act.stopTask(task.id)}>
-      ${icon("stop")}${t("stop.button")}
-    </button>
-    <button type="button" class="link" @click=${() => act.store.set({ confirming: "" })}>${t("stop.keep")}</button>
+    ${button(t("stop.button"), () => act.stopTask(task.id), STOP)}
+    ${button(t("stop.keep"), () => act.keep(), { look: "link", id: "keep" })}
   </div>`;
 }

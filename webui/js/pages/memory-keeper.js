@@ -59,11 +59,10 @@ export class MemoryActions {
   }
 
   /** @private @param {State} state  The place one has come to shows. */
-  open({ route, confirming, note }) {
-    if (/^(?:note$|backlog )/.test(confirming)) this.store.set({ confirming: "" });
+  open({ route, note }) {
     const path = "path" in route ? route.path : null;
     const file = note?.path === path ? note.file : null;
-    this.store.set({ note: path === null ? null : { path, load: "loading", file } });
+    this.store.set({ confirming: "", note: path === null ? null : { path, load: "loading", file } });
     if (route.view === "noteNew") this.openForm("new", null);
     if (route.view === "noteEdit") void this.note.load(path);
     this.look();
@@ -108,19 +107,16 @@ export class MemoryActions {
   /** @param {string} query */
   type(query) {
     const asked = query.trim();
-    const was = this.store.state.memory.asked;
-    this.store.patch("memory", { query });
-    if (asked === was) return;
-    this.ask(asked);
-    if (asked) this.found.rested(asked, REST_MS);
+    const isNew = asked !== this.store.state.memory.asked;
+    this.store.patch("memory", { query, asked });
+    if (asked && isNew) this.found.rested(asked, REST_MS);
+    else if (!asked) this.store.patch("memory", NO_SEARCH);
   }
 
   /** The search is wanted now, not when the typing rests; or once more. */
   search() {
-    const asked = this.store.state.memory.query.trim();
-    if (!asked) return;
-    this.ask(asked);
-    void this.found.load(asked);
+    const { asked } = this.store.state.memory;
+    if (asked) void this.found.load(asked);
   }
 
   clear() {
@@ -128,19 +124,13 @@ export class MemoryActions {
     this.page.focus("#memory-search");
   }
 
-  /** @private @param {string} asked */
-  ask(asked) {
-    this.found.wake();
-    this.store.patch("memory", asked ? { asked, stage: "asking", error: "" } : NO_SEARCH);
-  }
-
   /** @private @param {string} asked @param {Loaded} told */
   onFound(asked, { load, data, error }) {
-    if (this.store.state.memory.asked !== asked || load === "loading") return;
-    const { hits = [], fallback = null } = data ?? {};
-    const failed = load !== "ready";
-    const why = failed ? this.page.why(error) : "";
-    this.store.patch("memory", { stage: failed ? "failed" : load, hits, fallback, error: why });
+    const { memory } = this.store.state;
+    if (memory.asked !== asked) return;
+    const { hits, fallback } = data ?? (error ? NO_SEARCH : memory);
+    const why = error ? this.page.why(error) : "";
+    this.store.patch("memory", { stage: error ? "failed" : load, hits, fallback, error: why });
   }
 
   /** @param {string} group  All of its files. */
@@ -150,10 +140,10 @@ export class MemoryActions {
 
   /** @param {string} id @param {string | null} day of a message that was found; older ones are loaded */
   async openMessage(id, day) {
-    this.store.dispatch({ type: "pending", id, what: "open" });
+    this.store.patch("pending", { [id]: "open" });
     const isBack = () => mayLieFurtherBack(id, day, this.store.state);
     for (let page = 0; page < PAGES_BACK && isBack(); page += 1) await this.page.loadOlder();
-    this.store.dispatch({ type: "pending", id, what: "" });
+    this.store.patch("pending", { [id]: "" });
     if (isLoaded(id, this.store.state)) this.page.showMessage(id);
     else this.page.notify(t("memory.messageFar"), "error");
   }
@@ -176,15 +166,10 @@ export class MemoryActions {
     this.store.patch("notes", { [key]: { ...form, unkept } });
   }
 
-  /** @private @param {string} key @param {Partial<NoteForm>} values  Unless it was left. */
-  tell(key, values) {
-    const form = this.store.state.notes[key];
-    if (form) this.setForm({ ...form, ...values });
-  }
-
-  /** @param {string} key @param {Partial<NoteForm>} values */
+  /** @param {string} key @param {Partial<NoteForm>} values  Unless it was left. */
   edit(key, values) {
-    this.tell(key, { ...values, error: "" });
+    const form = this.store.state.notes[key];
+    if (form) this.setForm({ ...form, error: "", ...values });
   }
 
   /** @param {string} key */
@@ -206,25 +191,19 @@ export class MemoryActions {
   startFrom(key, version) {
     const base = version && { hash: version.hash, text: version.text };
     const text = typed(base?.text ?? "");
-    this.tell(key, { title: "", text, base, conflict: null, restored: false });
+    this.edit(key, { title: "", text, base, conflict: null, restored: false });
     this.page.focus("#note-text");
   }
 
   /** @param {string} key  Leave it; before something is lost, one is asked. */
   cancel(key) {
-    if (isDirty(this.store.state.notes[key])) this.confirm("note", "#note-keep");
+    if (isDirty(this.store.state.notes[key])) this.page.ask("note");
     else this.close(key);
-  }
-
-  /** @param {string} confirming what is to be confirmed; empty: no more @param {string} focus */
-  confirm(confirming, focus) {
-    this.store.set({ confirming });
-    this.page.focus(focus);
   }
 
   /** @param {string} key @param {string} [path] where its text is read; what was typed is gone */
   close(key, path = key) {
-    this.tell(key, { over: true, busy: false });
+    this.edit(key, { over: true, busy: false });
     const missing = path === key && this.store.state.note?.load === "missing";
     const nowhere = path === "new" || missing;
     this.page.go(nowhere ? { view: "memory" } : { view: "note", path, line: null });
@@ -236,7 +215,7 @@ export class MemoryActions {
     const isNew = key === "new";
     const sources = [base?.text, conflict?.current?.text];
     const text = isNew ? noteText(title, form.text) : written(form.text, sources);
-    this.tell(key, { busy: true, error: "" });
+    this.edit(key, { busy: true });
     try {
       const file = await (isNew ? this.create(title, text) : this.put(key, text, hash));
       this.onNote(file.path, { load: "ready", data: file });
@@ -245,7 +224,7 @@ export class MemoryActions {
     } catch (error) {
       const { status, data } = /** @type {any} */ (error);
       if (isNew || status !== 409) return this.refuse(key, this.page.why(error));
-      this.tell(key, { busy: false, conflict: { current: data?.current ?? null, shown: false } });
+      this.edit(key, { busy: false, conflict: { current: data?.current ?? null, shown: false } });
       this.page.focus("#note-conflict");
     }
   }
@@ -279,7 +258,7 @@ export class MemoryActions {
 
   /** @private @param {string} key @param {string} error */
   refuse(key, error) {
-    this.tell(key, { busy: false, error });
+    this.edit(key, { busy: false, error });
     this.page.focus("#note-error");
   }
 
@@ -297,7 +276,6 @@ export class MemoryActions {
 
   /** @param {string} item */
   async removeItem(item) {
-    this.store.set({ confirming: "" });
     await this.changeItem("remove", item);
     this.page.focus("#backlog-item");
   }

@@ -4,7 +4,7 @@ import { html, icon, live, nothing, repeat } from "../core/html.js";
 import { language, t, tn } from "../core/i18n.js";
 import { hashOf } from "../core/route.js";
 import { dateName, dayKey, fileSize, monthName } from "../core/time.js";
-import { button, emptyState, failedView, iconButton, loading } from "../ui/parts.js";
+import { button, emptyState, failedView, groupView, iconButton, loading, rowMain } from "../ui/parts.js";
 import { holdBackCandidates, onSubmit, since, taskTitle, typing, word } from "../ui/parts.js";
 import { GROUP_OF, LONG_TERM, piecesOf, placeOfHit } from "./memory.js";
 
@@ -57,11 +57,7 @@ function searchField({ memory: { query } }, { memory }) {
       @input=${typing((text) => memory.type(text))}
       @keydown=${onKey}
     />
-    ${
-      query
-        ? iconButton("x", t("memory.clear"), () => memory.clear())
-        : html`<kbd aria-hidden="true">/</kbd>`
-    }
+    ${query ? iconButton("x", t("memory.clear"), () => memory.clear()) : html`<kbd aria-hidden="true">/</kbd>`}
   </form>`;
 }
 
@@ -77,12 +73,11 @@ function foundView(state, act) {
 /** @param {State} state @param {Actions} act */
 function foundList(state, act) {
   const { stage, hits, fallback, error } = state.memory;
-  if (stage === "failed") {
-    return failedView(() => act.memory.search(), error, t("memory.searchFailed"));
-  }
+  const again = () => act.memory.search();
+  if (stage === "failed") return failedView(again, error, t("memory.searchFailed"));
   if (stage !== "ready" && !hits.length) return loading(t("memory.searching"));
   if (!hits.length) return emptyState(t("memory.nothing"), t("memory.nothingText"));
-  const busy = stage === "asking";
+  const busy = stage === "loading";
   return html`${footNote(fallback ? t("memory.fallback", { why: fallback }) : "")}
     <ul class="found ${busy ? "is-busy" : ""}" aria-busy=${busy}>
       ${hits.map((hit) => hitView(hit, state, act))}
@@ -94,27 +89,24 @@ function footNote(text) {
   return text ? html`<p class="foot-note">${text}</p>` : nothing;
 }
 
-/** @param {SearchHit} hit @param {State} state @param {Actions} act  It opens where it stands. */
+/** @param {SearchHit} hit @param {State} state @param {Actions} act */
 function hitView(hit, state, act) {
-  const place = placeOfHit(hit);
   const inside = html`<span class="hit-head">${headOf(hit, state)}</span>
     <span class="hit-text"
       >${piecesOf(hit.snippet, hit.marks).map((piece) =>
         piece.marked ? html`<mark>${piece.text}</mark>` : piece.text,
       )}</span
     >`;
-  return html`<li class="hit" data-note="${hit.source}:${hit.line}">
-    ${
-      !place
-        ? html`<div class="hit-link">${inside}</div>`
-        : "view" in place
-          ? html`<a class="hit-link" href=${hashOf(place)}>${inside}</a>`
-          : button(inside, () => act.memory.openMessage(place.message, hit.day), {
-              look: "hit-link",
-              off: Boolean(state.pending[place.message]),
-            })
-    }
-  </li>`;
+  return html`<li class="hit" data-note="${hit.source}:${hit.line}">${linkTo(hit, inside, state, act)}</li>`;
+}
+
+/** @param {SearchHit} hit @param {unknown} inside @param {State} state @param {Actions} act  To where it stands. */
+function linkTo(hit, inside, { pending }, { memory }) {
+  const place = placeOfHit(hit);
+  if (!place) return html`<div class="hit-link">${inside}</div>`;
+  if ("view" in place) return html`<a class="hit-link" href=${hashOf(place)}>${inside}</a>`;
+  const { message: id } = place;
+  return button(inside, () => memory.openMessage(id, hit.day), { look: "hit-link", off: Boolean(pending[id]) });
 }
 
 /** @param {SearchHit} hit @param {State} state  Where it stands, when, and who said it. */
@@ -132,7 +124,7 @@ function headOf({ kind, source, taskId, role, day }, state) {
 }
 
 /** @param {string} day @param {State} state */
-export function dayWords(day, { now, zone }) {
+function dayWords(day, { now, zone }) {
   return dateName(day, dayKey(now, zone || undefined), language());
 }
 
@@ -147,62 +139,40 @@ function listView(state, act) {
   const bare = files.every((file) => file.kind === "docs");
   const begun = bare || files.some((file) => file.kind === "longTerm");
   const count = index?.passages ? tn("memory.indexed", index.passages) : "";
+  const badge = open ? html`<span class="badge">${tn("backlog.open", open)}</span>` : nothing;
+  const begin = hashOf({ view: "noteEdit", path: LONG_TERM });
+  const link = html`<p class="group-none"><a href=${begin}>${t("memory.longTermNew")}</a></p>`;
   return html`<div class="memory-actions">
-      <a class="button small" href="#/backlog"
-        >${icon("tasks")}${t("backlog.title")}${
-          open ? html`<span class="badge">${tn("backlog.open", open)}</span>` : nothing
-        }</a
-      >
+      <a class="button small" href="#/backlog">${icon("tasks")}${t("backlog.title")}${badge}</a>
       <a class="button small" href="#/memory/new">${icon("plus")}${t("memory.new")}</a>
     </div>
     ${bare ? emptyState(t("memory.empty"), t("memory.emptyText")) : nothing}
-    ${GROUPS.map((name) => groupView(name, state, act))}
-    ${
-      begun
-        ? nothing
-        : html`<p class="group-none">
-            <a href=${hashOf({ view: "noteEdit", path: LONG_TERM })}>${t("memory.longTermNew")}</a>
-          </p>`
-    }
+    ${GROUPS.map((name) => filesOf(name, state, act))}
+    ${begun ? nothing : link}
     ${footNote(index?.fallback ? t("memory.fallback", { why: index.fallback }) : count)}`;
 }
 
 /** @param {string} name @param {State} state @param {Actions} act */
-function groupView(name, state, act) {
+function filesOf(name, state, act) {
   const files = state.memory.files.filter((file) => GROUP_OF[file.kind] === name);
   if (!files.length) return nothing;
   const all = files.length <= SHOWN || state.memory.whole.includes(name);
-  const more = t("memory.all", { n: files.length });
-  return html`<section class="group" data-group=${name}>
-    <h3>
-      ${t(`memory.group.${name}`)}
-      ${name === "longTerm" ? nothing : html`<span class="group-count">${files.length}</span>`}
-    </h3>
-    <ul class="rows">
-      ${repeat(
-        all ? files : files.slice(0, SHOWN),
-        (/** @type {MemoryFile} */ file) => file.path,
-        (/** @type {MemoryFile} */ file) => rowView(file, state),
-      )}
-    </ul>
-    ${all ? nothing : button(more, () => act.memory.showWhole(name), { look: "link" })}
-  </section>`;
+  const count = name === "longTerm" ? nothing : html`<span class="group-count">${files.length}</span>`;
+  const rows = repeat(all ? files : files.slice(0, SHOWN), ({ path }) => path, (file) => rowView(file, state));
+  const label = t("memory.all", { n: files.length });
+  const more = all ? nothing : button(label, () => act.memory.showWhole(name), { look: "link" });
+  return groupView(name, html`${t(`memory.group.${name}`)} ${count}`, rows, more);
 }
 
 /** @param {MemoryFile} file @param {State} state */
 function rowView(file, state) {
   const { path, kind, hidden, modifiedAt } = file;
+  const meta = html`${aboutFile(file, state)}
+    ${modifiedAt ? html`<span>${since(modifiedAt, state.now)}</span>` : nothing}
+    ${hidden ? html`<span class="badge">${t("memory.hidden")}</span>` : nothing}`;
   return html`<li class="row ${hidden ? "is-hidden" : ""}" data-note=${path}>
     <a class="row-link" href=${hashOf({ view: "note", path, line: null })} title=${path}>
-      ${icon(SIGNS[kind] ?? "note")}
-      <span class="row-main">
-        <span class="row-title">${fileTitle(file, state)}</span>
-        <span class="row-meta">
-          ${aboutFile(file, state)}
-          ${modifiedAt ? html`<span>${since(modifiedAt, state.now)}</span>` : nothing}
-          ${hidden ? html`<span class="badge">${t("memory.hidden")}</span>` : nothing}
-        </span>
-      </span>
+      ${rowMain(icon(SIGNS[kind] ?? "note"), fileTitle(file, state), meta)}
     </a>
   </li>`;
 }

@@ -1,9 +1,9 @@
 /** What can be done with a message: copy, quote, send again, edit; and why a reply is what it is. */
 
-import { html, icon, nothing } from "../core/html.js";
+import { html, nothing } from "../core/html.js";
 import { language, t, tn } from "../core/i18n.js";
 import { duration } from "../core/time.js";
-import { engineName } from "../ui/parts.js";
+import { button, engineName, iconButton } from "../ui/parts.js";
 import { hitsView } from "./memory-view.js";
 import { promptView } from "./task.js";
 import { moneyOf } from "./usage.js";
@@ -16,14 +16,13 @@ export function outcomeView({ stopped, failed, error, inReplyTo }, state, act) {
   const asked = state.messages.filter((one) => inReplyTo.includes(one.id));
   const text = asked.map((one) => one.text).join("\n\n");
   const files = asked.flatMap((one) => one.files ?? []);
+  const again = () => act.sendAgain(text, files);
+  const edit = () => act.editText(text, false, files);
+  const buttons = html`${button(t("delivery.retry"), again, { sign: "retry", look: "link" })}
+  ${button(t("delivery.edit"), edit, { sign: "edit", look: "link" })}`;
   return html`<p class="outcome ${failed ? "error-text" : ""}">
     <span>${t(`delivery.${stopped ? "stopped" : "unanswered"}`)}${error ? `: ${error}` : ""}</span>
-    ${
-      text || files.length
-        ? html`<button type="button" class="link" @click=${() => act.sendAgain(text, files)}>${icon("retry")}${t("delivery.retry")}</button>
-            <button type="button" class="link" @click=${() => act.editText(text, false, files)}>${icon("edit")}${t("delivery.edit")}</button>`
-        : nothing
-    }
+    ${text || files.length ? buttons : nothing}
   </p>`;
 }
 
@@ -31,25 +30,19 @@ export function outcomeView({ stopped, failed, error, inReplyTo }, state, act) {
 export function messageActions({ message, delivery }, state, act) {
   if (delivery && !OVER.has(delivery)) return nothing; // it is on its way: other things can be done
   const { id, role, text, turnId, files } = message;
-  const button = (/** @type {string} */ name, /** @type {string} */ sign, /** @type {() => void} */ run) =>
-    html`<button
-      type="button"
-      class="icon-button"
-      tabindex=${name === "copy" ? 0 : -1}
-      title=${t(`act.${name}`)}
-      aria-label=${t(`act.${name}`)}
-      @click=${run}
-    >
-      ${icon(sign)}
-    </button>`;
+  const look = "icon-button";
+  const ask = (/** @type {string} */ turn) => {
+    const why = { look, tab: -1, expanded: Boolean(state.hits[turn]?.open), controls: `why-${id}` };
+    return iconButton("info", t("why.open"), () => act.memory.toggleHits(turn), why);
+  };
+  const order = (/** @type {string} */ name, /** @type {string} */ sign, /** @type {() => void} */ run) =>
+    iconButton(sign, t(`act.${name}`), run, { look, tab: name === "copy" ? 0 : -1 });
+  const own = html`${order("again", "retry", () => act.sendAgain(text, files))}
+  ${order("edit", "edit", () => act.editText(text, false, files))}`;
   return html`<div class="message-actions" role="toolbar" aria-label=${t("act.label")} @keydown=${moveInside}>
-    ${button("copy", "copy", () => act.copyMessage(text))} ${button("quote", "quote", () => act.quote(text))}
-    ${
-      role === "user"
-        ? html`${button("again", "retry", () => act.sendAgain(text, files))} ${button("edit", "edit", () => act.editText(text, false, files))}`
-        : nothing
-    }
-    ${role === "agent" && turnId ? whyButton(id, turnId, state, act) : nothing}
+    ${order("copy", "copy", () => act.copyMessage(text))} ${order("quote", "quote", () => act.quote(text))}
+    ${role === "user" ? own : nothing}
+    ${role === "agent" && turnId ? ask(turnId) : nothing}
   </div>`;
 }
 
@@ -62,30 +55,14 @@ function moveInside({ key, currentTarget }) {
   if (step) all[(at + step + all.length) % all.length].focus();
 }
 
-/** @param {string} id @param {string} turnId @param {State} state @param {Actions} act */
-function whyButton(id, turnId, state, act) {
-  return html`<button
-    type="button"
-    class="icon-button"
-    tabindex="-1"
-    title=${t("why.open")}
-    aria-label=${t("why.open")}
-    aria-expanded=${state.hits[turnId]?.open ? "true" : "false"}
-    aria-controls="why-${id}"
-    @click=${() => act.memory.toggleHits(turnId)}
-  >
-    ${icon("info")}
-  </button>`;
-}
-
 /** @param {Message} message @param {State} state @param {Actions} act  What the reply was made of. */
 export function whyView(message, state, act) {
   const { id, turnId } = message;
   const known = turnId ? state.hits[turnId] : null;
   if (!turnId || message.role !== "agent") return nothing;
   return html`<div id="why-${id}" class="why" ?hidden=${!known?.open}>
-    ${known?.open ? html`<p class="muted">${[...whyFacts(message), ...moneyOf(known.cost)].join(" · ")}</p>
-      ${message.memory ? hitsView(turnId, known, state, act) : nothing} ${givenView(known.run)}` : nothing}
+    ${known?.open ? html`<p class="muted">${[...whyFacts(message), ...moneyOf(known.cost)].join(" · ")}</p>` : nothing}
+    ${known?.open && message.memory ? hitsView(turnId, known, state, act) : nothing} ${known?.open ? givenView(known.run) : nothing}
   </div>`;
 }
 
@@ -97,7 +74,7 @@ function givenView(run) {
 }
 
 /** @param {Message} message  What is known of the run that made it. */
-export function whyFacts({ engine, durationMs, usage, memory }) {
+function whyFacts({ engine, durationMs, usage, memory }) {
   const tokens = (/** @type {number | null | undefined} */ n) => (n ?? 0).toLocaleString(language());
   return [
     engine && (engine === "local" ? `${engine} (${t("engines.basic")})` : engineName(engine)),

@@ -6,7 +6,7 @@ import { choiceOf } from "../core/select.js";
 import { shown } from "../core/shown.js";
 import { sentFilesView } from "./files.js";
 import { messageActions, outcomeView, whyView } from "./message-actions.js";
-import { clock } from "../ui/parts.js";
+import { button, clock } from "../ui/parts.js";
 
 /** How long a reminder can be put off, in words that the server reads. */
 const SNOOZES = [
@@ -28,7 +28,9 @@ export function messageView(entry, state, act) {
     ${role === "user" ? nothing : html`<span class="glyph">${icon(glyph(message))}</span>`}
     <div class="message-body">
       <span class="sr-only">${t(`role.${role}`)}</span>
-      ${sentFilesView(message.files, act)} ${message.text ? bodyView(message) : nothing} ${optionsView(message, state)} ${outcomeView(message, state, act)} ${role === "system" ? nothing : chips}
+      ${sentFilesView(message.files, act)} ${message.text ? bodyView(message) : nothing}
+      ${optionsView(message, state)} ${outcomeView(message, state, act)}
+      ${role === "system" ? nothing : chips}
       <div class="meta">
         ${clock(message.createdAt)} ${repeatsView(message)} ${role === "user" ? deliveryView(entry, act) : nothing}
         ${role === "system" ? chips : nothing} ${messageActions(entry, state, act)}
@@ -57,11 +59,8 @@ function snoozeButtons(message, act) {
   const [task] = message.taskIds;
   if (!task) return nothing;
   return html`<span class="meta-actions">
-    ${SNOOZES.map(
-      ([name, when]) =>
-        html`<button type="button" class="link" @click=${() => act.snooze(task, when)}>
-          ${icon("retry")}${t(`snooze.${name}`)}
-        </button>`,
+    ${SNOOZES.map(([name, when]) =>
+      button(t(`snooze.${name}`), () => act.snooze(task, when), { sign: "trigger", look: "link" }),
     )}
   </span>`;
 }
@@ -91,15 +90,9 @@ function deliveryView(entry, act) {
   if (delivery === "failed") {
     return html`<span class="error-text" role="alert">${t("delivery.failed")} ${entry.error}</span>
       <span class="meta-actions">
-        <button type="button" class="link" @click=${() => act.resend(message.id)}>
-          ${icon("retry")}${t("delivery.retry")}
-        </button>
-        <button type="button" class="link" @click=${() => act.takeBack(message)}>
-          ${icon("edit")}${t("delivery.edit")}
-        </button>
-        <button type="button" class="link" @click=${() => act.discard(message.id)}>
-          ${icon("trash")}${t("delivery.discard")}
-        </button>
+        ${button(t("delivery.retry"), () => act.resend(message.id), { sign: "retry", look: "link" })}
+        ${button(t("delivery.edit"), () => act.takeBack(message), { sign: "edit", look: "link" })}
+        ${button(t("delivery.discard"), () => act.discard(message.id), { sign: "trash", look: "link" })}
       </span>`;
   }
   if (delivery === "answered") {

@@ -94,21 +94,14 @@ export function noteFormView(state, act) {
   const title = path ? t("note.editTitle", { title: titleOf(path, state) }) : t("note.newTitle");
   const read = hashOf({ view: "note", path, line: null });
   const shut = note?.path === path && note.file?.editable === false ? note.file : null;
+  const none = shut ? html`<p class="muted">${whyNot(shut)}</p>` : unreadView(path, state, act);
   return html`${path ? parts.backLink(read, t("note.backRead")) : backToMemory(state)}
-    <div class="form-page note-page">
-      <h2 tabindex="-1" data-focus>${title}</h2>
-      ${
-        form
-          ? formView(form, state, act)
-          : shut
-            ? html`<p class="muted">${whyNot(shut)}</p>`
-            : unreadView(path, state, act)
-      }
-    </div>`;
+  ${parts.pageView("form-page note-page", title, form ? formView(form, state, act) : none)}`;
 }
 
 /** @param {NoteForm} form @param {State} state @param {Actions} act */
-function formView(form, state, { memory }) {
+function formView(form, state, act) {
+  const { memory } = act;
   const { key, title, text, base, error, conflict, restored, unkept } = form;
   const isNew = key === "new";
   const ids = text.includes("<!--") ? `${t("note.idsHint")} ` : "";
@@ -127,17 +120,14 @@ function formView(form, state, { memory }) {
       change: (value) => memory.edit(key, { title: value }),
     });
   const drop = () => memory.startFrom(key, base);
+  const again = html`<p class="note-told">
+    ${icon("info")}<span>${t("note.restored")}</span>
+    ${button(t("note.restoredDrop"), drop, { look: "link" })}
+  </p>`;
   const submit = parts.onSubmit(() => void memory.save(key));
   return html`<form class="note-form" id="note-form" novalidate @submit=${submit}>
     ${isNew ? titleField() : nothing} ${conflict ? conflictView(form, conflict, memory) : nothing}
-    ${
-      restored && !conflict
-        ? html`<p class="note-told">
-            ${icon("info")}<span>${t("note.restored")}</span>
-            ${button(t("note.restoredDrop"), drop, { look: "link" })}
-          </p>`
-        : nothing
-    }
+    ${restored && !conflict ? again : nothing}
     <div class="field note-field">
       <label for="note-text" class=${isNew ? "" : "sr-only"}>${t("note.text")}</label>
       <textarea
@@ -154,7 +144,7 @@ function formView(form, state, { memory }) {
       ></textarea>
       <p class="hint" id="note-hint">${ids}${t(unkept ? "note.unkept" : "note.kept")}</p>
     </div>
-    ${parts.failureView(error, "note-error")} ${buttonsView(form, state, memory)}
+    ${parts.failureView(error, "note-error")} ${buttonsView(form, state, act)}
   </form>`;
 }
 
@@ -162,25 +152,17 @@ function formView(form, state, { memory }) {
 function conflictView({ key, busy: off, text }, { current, shown }, memory) {
   const mine = t(current ? "note.overwrite" : "note.again");
   const look = () => memory.edit(key, { conflict: { current, shown: !shown } });
-  return html`<section
-    class="conflict"
-    id="note-conflict"
-    tabindex="-1"
-    aria-labelledby="conflict-title"
-  >
+  const label = t(shown ? "note.lookAway" : "note.look");
+  return html`<section class="conflict" id="note-conflict" tabindex="-1" aria-labelledby="conflict-title">
     <p class="conflict-title" id="conflict-title">
       ${icon("alert")}${t(current ? "note.conflict" : "note.gone")}
     </p>
     <p>${t(current ? "note.conflictText" : "note.goneText")}</p>
     ${current && shown ? otherView(current.text, text) : nothing}
     <div class="conflict-actions">
-      ${
-        current
-          ? button(t(shown ? "note.lookAway" : "note.look"), look, { expanded: shown })
-          : nothing
-      }
+      ${current && button(label, look, { expanded: shown })}
       ${button(mine, () => memory.overwrite(key), { look: "small danger", off })}
-      ${current ? button(t("note.takeOther"), () => memory.startFrom(key, current)) : nothing}
+      ${current && button(t("note.takeOther"), () => memory.startFrom(key, current))}
     </div>
   </section>`;
 }
@@ -193,21 +175,17 @@ ${otherLines(other, mine).map(
     )}</pre>`;
 }
 
-/** @param {NoteForm} form @param {State} state @param {Actions["memory"]} memory */
-function buttonsView(form, { confirming }, memory) {
+/** @param {NoteForm} form @param {State} state @param {Actions} act */
+function buttonsView(form, { confirming }, act) {
   const { key, busy, conflict } = form;
   if (confirming === "note") {
-    return parts.confirmView(
-      t("note.confirm"),
-      [t("note.discardYes"), () => memory.close(key)],
-      [t("note.discardNo"), () => memory.confirm("", "#note-text"), "note-keep"],
-      { look: "form-actions", size: "" },
-    );
+    const more = { no: t("note.discardNo"), look: "form-actions", size: "" };
+    return parts.confirmView(act, t("note.confirm"), t("note.discardYes"), () => act.memory.close(key), more);
   }
   const label = t(key === "new" ? "note.create" : "note.save");
   const leave = t(isDirty(form) ? "note.discard" : "note.leave");
   return html`<div class="form-actions">
     ${conflict ? nothing : parts.submitButton(label, busy)}
-    ${button(leave, () => memory.cancel(key), { look: "" })}
+    ${button(leave, () => act.memory.cancel(key), { look: "" })}
   </div>`;
 }

@@ -39,17 +39,13 @@ function menuLink(href, sign, label) {
 /** @param {State} state @param {Actions} act */
 export function settingsMenu(state, act) {
   const { notifying: pressed, version } = state;
-  const notify = { sign: pressed ? "check" : "alert", look: "menu-item", pressed };
+  const notify = { sign: pressed ? "check" : "bell", look: "menu-item", pressed };
   return html`<div id="settings" class="popover menu" popover aria-label=${t("settings.title")}>
     <p class="menu-title">${t("settings.theme")}</p>
     ${settingsRows(state, act)}
-    ${
-      "Notification" in globalThis
-        ? button(t("attention.toggle"), () => act.toggleNotifying(), notify)
-        : nothing
-    }
+    ${"Notification" in globalThis ? button(t("attention.toggle"), () => act.toggleNotifying(), notify) : nothing}
     ${menuLink("#/engines", "settings", t("engines.open"))}
-    ${menuLink("#/settings", "alert", t("life.open"))}
+    ${menuLink("#/settings", "bell", t("life.open"))}
     ${menuLink("#/usage", "list", t("usage.open"))}
     ${button(t("settings.logout"), () => act.logout(), { sign: "leave", look: "menu-item" })}
     <p class="menu-foot">mimikit ${version}</p>

@@ -38,10 +38,7 @@ function bodyView(state, act) {
 
 /** @param {string} text @param {string} [title] */
 export function promptView(text, title = t("task.prompt")) {
-  return html`<section>
-    <h3>${title}</h3>
-    <pre class="prompt" dir="auto" tabindex="0">${shown(text)}</pre>
-  </section>`;
+  return parts.sectionView(title, html`<pre class="prompt" dir="auto" tabindex="0">${shown(text)}</pre>`);
 }
 
 /** @param {Task} task @param {TaskPage} detail @param {State} state @param {Actions} act */
@@ -60,11 +57,7 @@ function headView(task, detail, state, act) {
       ${asked ? html`<span class="muted">${t(`asked.${asked}`)}</span>` : nothing}
     </p>
     <div class="task-actions">
-      ${
-        active
-          ? order("cancel", { sign: "x", look: "small danger" })
-          : order("retry", { sign: "retry" })
-      }
+      ${active ? order("cancel", { sign: "x", look: "small danger" }) : order("retry", { sign: "retry" })}
       ${message ? button(t("task.inChat"), show, { sign: "chat" }) : nothing}
     </div>
   </header>`;
@@ -102,12 +95,10 @@ function factsView(task, { now, detail, triggers }) {
 function failureView(task, { result, output }) {
   if (task.state !== "failed") return nothing;
   const exit = result?.exitCode;
-  const why = [word("reason", task.failureReason) || t("state.failed")];
-  if (exit != null) why.push(t("task.exit", { code: exit }));
   const said = exit == null ? task.error : task.error?.replace(/^exit code -?\d+\s*/, "");
   const printed = output.blocks.some((block) => said && block.text.includes(said)); // shown below
   return html`<div class="failure" role="status">
-    <p class="failure-why">${why.join(" · ")}</p>
+    <p class="failure-why">${parts.failureWords(task.failureReason, exit)}</p>
     ${said && !printed ? html`<pre class="failure-text" tabindex="0">${said}</pre>` : nothing}
   </div>`;
 }
@@ -121,10 +112,7 @@ function resultView(task, { result, output }) {
   if (told || isOutput) return nothing;
   const title = word("resultType", result.resultType);
   if (!result.html) return promptView(result.text, title);
-  return html`<section>
-    <h3>${title}</h3>
-    <div class="prose" ${serverHtml(result.html)}></div>
-  </section>`;
+  return parts.sectionView(title, html`<div class="prose" ${serverHtml(result.html)}></div>`);
 }
 
 /** @param {TaskPage} detail @param {Actions} act */
@@ -134,18 +122,13 @@ function outputView({ output, task }, act) {
   const cut = t("task.dropped", { n: count(dropped, language()) });
   const whole = () => act.keepers.detail.showWhole();
   const all = button(t("task.showAll"), whole, { look: "link" });
-  return html`<section>
-    <h3>${t("task.output")}</h3>
-    ${dropped ? html`<p class="muted">${cut} ${all}</p>` : nothing}
+  const title = t("task.output");
+  const inside = html`${dropped ? html`<p class="muted">${cut} ${all}</p>` : nothing}
     ${load === "failed" ? html`<p class="error-text">${t("task.outputFailed")}</p>` : nothing}
-    <div class="output" id="output" tabindex="0" role="region" aria-label=${t("task.output")}>
-      ${
-        blocks.length
-          ? blocks.map(blockView)
-          : html`<span class="muted">${t("task.noOutput")}</span>`
-      }
-    </div>
-  </section>`;
+    <div class="output" id="output" tabindex="0" role="region" aria-label=${title}>
+      ${blocks.length ? blocks.map(blockView) : html`<span class="muted">${t("task.noOutput")}</span>`}
+    </div>`;
+  return parts.sectionView(title, inside);
 }
 
 /** @param {OutputBlock} block */

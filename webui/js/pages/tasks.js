@@ -21,15 +21,15 @@ export function tasksView(state, act) {
   const groups = Object.entries(jobGroups(state)).filter(([, jobs]) => jobs.length);
   const none = !groups.length && list.load === "ready";
   const failed = list.load === "failed";
+  const more = button(t("tasks.loadMore"), () => act.moreJobs(), { sign: "down" });
   return html`${title} ${filterView(state, act)}
-  ${groups.map(([name, jobs]) => groupView(name, jobs, state, act))}
+  ${groups.map(([name, jobs]) => {
+    const rows = repeat(jobs, (job) => job.id, (job) => rowView(job, state, act));
+    return parts.groupView(name, t(`tasks.${name}`), rows);
+  })}
   ${none ? html`<p class="group-none">${t("tasks.none")}</p>` : nothing}
   ${failed ? html`<p class="error-text">${t("load.failed")}</p>` : nothing}
-  ${
-    list.before || failed
-      ? button(t("tasks.loadMore"), () => act.moreJobs(), { sign: "down" })
-      : nothing
-  }`;
+  ${list.before || failed ? more : nothing}`;
 }
 
 /** @param {State} state @param {Actions} act */
@@ -38,6 +38,10 @@ function filterView({ list, totals }, act) {
     chip === "trigger"
       ? nothing
       : html` <span class="group-count">${count(totalOf(totals, chip), language())}</span>`;
+  const chipButton = (/** @type {string} */ chip) => {
+    const look = { look: "chip", pressed: chip === list.chip };
+    return button(html`${t(`chip.${chip}`)}${total(chip)}`, () => act.filterJobs({ chip }), look);
+  };
   return html`<div class="job-filter">
     <input
       type="search"
@@ -47,28 +51,9 @@ function filterView({ list, totals }, act) {
       @input=${parts.typing((q) => act.filterJobs({ q }))}
     />
     <div class="chips" role="group" aria-label=${t("tasks.filter")}>
-      ${Object.keys(CHIPS).map((chip) =>
-        button(html`${t(`chip.${chip}`)}${total(chip)}`, () => act.filterJobs({ chip }), {
-          look: "chip",
-          pressed: chip === list.chip,
-        }),
-      )}
+      ${Object.keys(CHIPS).map(chipButton)}
     </div>
   </div>`;
-}
-
-/** @param {string} name @param {Job[]} jobs @param {State} state @param {Actions} act */
-function groupView(name, jobs, state, act) {
-  return html`<section class="group" data-group=${name}>
-    <h3>${t(`tasks.${name}`)}</h3>
-    <ul class="rows">
-      ${repeat(
-        jobs,
-        (/** @type {Job} */ job) => job.id,
-        (/** @type {Job} */ job) => rowView(job, state, act),
-      )}
-    </ul>
-  </section>`;
 }
 
 /** @param {Job} job @param {State} state @param {Actions} act */
@@ -80,30 +65,20 @@ function rowView(job, state, act) {
   const expanded = runs && Boolean(state.runs[id]?.open);
   const why = failed ? word("reason", failureReason) : "";
   const [line = ""] = runs && outcome ? (outcome.error || outcome.text).split("\n", 1) : [];
-  const headline = job.headline || line;
-  const main = html`${parts.stateIcon(job.state)}
-    <span class="row-main">
-      <span class="row-title" dir="auto">${shown(title)}</span>
-      <span class="row-meta"
-        >${runs ? runsMeta(job) : jobMeta(job, state)}<span>${word("profile", profile)}</span>${
-          why ? html`<span class="error-text">${why}</span>` : nothing
-        }${headline ? html`<span class="row-headline">${headline}</span>` : nothing}</span
-      >
-    </span>`;
+  const headline = job.headline || (line === title ? "" : line);
+  const meta = html`${runs ? runsMeta(job) : jobMeta(job, state)}<span>${word("profile", profile)}</span>
+    ${why && html`<span class="error-text">${why}</span>`}
+    ${headline && html`<span class="row-headline">${headline}</span>`}`;
+  const main = parts.rowMain(parts.stateIcon(job.state), shown(title), meta);
   const more = { off: Boolean(state.pending[taskId]), title: t(`task.${what}`) };
   const sign = what === "cancel" ? "x" : "retry";
   const order = () => act.orderJob(job, what);
+  const link = runs
+    ? button(main, () => act.toggleRuns(id), { look: "row-link", expanded })
+    : html`<a class="row-link" href="#/task/${taskId}">${main}</a>`;
+  const orders = isLive(job) || failed;
   return html`<li class="row is-${job.state}" data-task=${taskId}>
-      ${
-        runs
-          ? button(main, () => act.toggleRuns(id), { look: "row-link", expanded })
-          : html`<a class="row-link" href="#/task/${taskId}">${main}</a>`
-      }
-      ${
-        isLive(job) || failed
-          ? parts.iconButton(sign, t(`task.${what}Named`, { title }), order, more)
-          : nothing
-      }
+      ${link} ${orders ? parts.iconButton(sign, t(`task.${what}Named`, { title }), order, more) : nothing}
     </li>
     ${expanded ? html`<li class="row-runs">${runsList(job, state, act)}</li>` : nothing}`;
 }

@@ -29,7 +29,7 @@ const FIELDS = {
   every: [{ name: "every", as: spanField }],
   cron: [
     { name: "cron", hint: "form.cronHint", placeholder: "0 9 * * 1-5", mono: true },
-    { name: "timezone", list: "zones", required: false },
+    { name: "timezone", list: Intl.supportedValuesOf("timeZone"), required: false },
   ],
   at: [{ name: "at", type: "datetime-local" }],
   file_changed: [
@@ -52,10 +52,7 @@ export function triggerFormView(state, act) {
   const isNew = key === "new";
   const back = isNew ? "#/triggers" : `#/trigger/${key}`;
   return html`${parts.backLink(back, t(isNew ? "trigger.back" : "form.back"))}
-    <div class="form-page">
-      <h2 tabindex="-1" data-focus>${title}</h2>
-      ${form ? formView(form, state, act) : noTriggerView(state, act)}
-    </div>`;
+  ${parts.pageView("form-page", title, form ? formView(form, state, act) : noTriggerView(state, act))}`;
 }
 
 /** @param {TriggerForm} form @param {State} state @param {Actions} act */
@@ -64,7 +61,7 @@ function formView(form, state, act) {
   const wrong = preview.error ? { [fieldOf(form, preview.error.field)]: preview.error.text } : {};
   const errors = { ...wrong, ...form.errors };
   const here = { form, errors, state, act };
-  const submit = parts.onSubmit(() => void act.forms.send(key));
+  const submit = parts.onSubmit(() => void act.triggers.send(key));
   return html`<form class="trigger-form" id="trigger-form" novalidate @submit=${submit}>
     ${whatFields(here)}
     <fieldset>
@@ -76,7 +73,7 @@ function formView(form, state, act) {
     ${parts.failureView(errors.form, "form-error")}
     <div class="form-actions">
       ${parts.submitButton(t(form.base ? "form.save" : "form.create"), busy)}
-      ${button(t("form.cancel"), () => act.forms.cancel(key), { look: "" })}
+      ${button(t("form.cancel"), () => act.triggers.cancel(key), { look: "" })}
     </div>
   </form>`;
 }
@@ -88,7 +85,7 @@ function fieldView({ name, as = inputField, label, hint, placeholder, ...look },
   const values = row ?? form;
   const id = row ? rowField(row, name) : name;
   const edit = (/** @type {Record<string, any>} */ typed) =>
-    act.forms.change(form.key, (known) => (row ? rowEdited(known, row.key, typed) : edited(known, typed)));
+    act.triggers.change(form.key, (known) => (row ? rowEdited(known, row.key, typed) : edited(known, typed)));
   const words = (/** @type {string} */ key = "") => (has(key) ? t(key) : key || undefined);
   return as({
     ...look,
@@ -142,11 +139,7 @@ function kindField(here) {
 function whenFields(here) {
   const { form } = here;
   if (isConditional(form)) return rowsOf(form).map((row) => conditionFields(row, here));
-  const asked = FIELDS[form.when].map((one) => fieldView({ required: true, ...one }, here));
-  if (form.when !== "cron") return asked;
-  const zones = Intl.supportedValuesOf("timeZone");
-  return html`${asked}
-    <datalist id="zones">${zones.map((zone) => html`<option value=${zone}></option>`)}</datalist>`;
+  return FIELDS[form.when].map((one) => fieldView({ required: true, ...one }, here));
 }
 
 /** @param {ConditionRow} row @param {Form} here */
@@ -194,20 +187,16 @@ function conditionList(here) {
   const choices = choicesOf(["and", "or"], (join) => t(`form.join.${join}`));
   return html`${fieldView({ name: "join", as: selectField, choices }, here)}
     <ol class="conditions">
-      ${repeat(
-        form.rows,
-        (/** @type {ConditionRow} */ row) => row.key,
-        (/** @type {ConditionRow} */ row, /** @type {number} */ at) => rowView(row, at, here),
-      )}
+      ${repeat(form.rows, (row) => row.key, (row, at) => rowView(row, at, here))}
     </ol>
-    ${button(t("form.addRow"), () => act.forms.addRow(form.key), { sign: "plus", id: "add-row" })}`;
+    ${button(t("form.addRow"), () => act.triggers.addRow(form.key), { sign: "plus", id: "add-row" })}`;
 }
 
 /** @param {ConditionRow} row @param {number} at @param {Form} here */
 function rowView(row, at, here) {
   const label = t("form.rowTitle", { n: at + 1 });
   const choices = choicesOf([...CONDITION_KINDS, ...(row.kept ? ["kept"] : [])], whenWords);
-  const remove = () => here.act.forms.removeRow(here.form.key, row.key);
+  const remove = () => here.act.triggers.removeRow(here.form.key, row.key);
   return html`<li>
     <div class="condition" role="group" aria-label=${label}>
       <div class="condition-head">
@@ -256,12 +245,7 @@ function previewView({ preview, when }, { now }) {
   const many = ["plain", "every", "cron"].includes(when);
   const look = `${asked ? "" : "is-empty"} ${many ? "is-times" : ""} ${busy ? "is-busy" : ""}`;
   const none = t(failed ? "form.previewFailed" : "form.previewWait");
-  return html`<div
-    class="preview ${look}"
-    id="preview"
-    role="status"
-    aria-busy=${busy ? "true" : "false"}
-  >
+  return html`<div class="preview ${look}" id="preview" role="status" aria-busy=${busy}>
     ${answer ? answerView(answer, now) : nothing}
     ${answer && !failed ? nothing : html`<p class="muted">${none}</p>`}
   </div>`;
@@ -271,13 +255,10 @@ function previewView({ preview, when }, { now }) {
 function answerView({ words, next, notes = [] }, now) {
   const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
   const times = next.map((at) => html`<li>${moment(at)} <span class="muted">${ago(at, now)}</span></li>`);
+  const coming = html`<p class="hint">${t("form.next", { zone })}</p>
+    <ol class="preview-times">${times}</ol>`;
   return html`<p class="preview-words">${icon("trigger")}${said(words)}</p>
-    ${
-      times.length
-        ? html`<p class="hint">${t("form.next", { zone })}</p>
-            <ol class="preview-times">${times}</ol>`
-        : nothing
-    }
+    ${times.length ? coming : nothing}
     <ul class="preview-notes">
       ${notes.map((note) => html`<li>${icon("info")}<span>${said(note)}</span></li>`)}
     </ul>`;

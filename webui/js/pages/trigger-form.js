@@ -225,7 +225,8 @@ export function edited(form, values) {
   const next = { ...form, ...values, errors: withoutErrors(form, Object.keys(values)) };
   if (!values.when || !isConditional(next)) return next;
   const [first = newRow("row-0"), ...others] = form.rows; // what was typed for another kind stays
-  if (next.when !== "several") return { ...next, rows: [{ ...first, type: next.when }, ...others] };
+  const type = /** @type {RowType} */ (next.when);
+  if (next.when !== "several") return { ...next, rows: [{ ...first, type }, ...others] };
   return others.length ? next : withRow({ ...next, rows: [first] });
 }
 

@@ -16,16 +16,15 @@ export const REST_MS = 400;
 /** Answers that say what is wrong with what was asked, not that it could not be looked at. */
 const REFUSALS = new Set([400, 409, 422]);
 
-// --- when each is loaded
-
-export class TriggerKeeper {
-  /** @param {Store} store @param {Api} api @param {{zone: () => string}} ports */
-  constructor(store, api, ports) {
+export class TriggerActions {
+  /** @param {Store} store @param {Api} api @param {Pick<Actions, "zone" | "go" | "notify" | "signOut" | "focus">} page */
+  constructor(store, api, page) {
     this.store = store;
-    this.zone = ports.zone;
+    this.api = api;
+    this.page = page;
     this.loadedAt = 0;
     this.opened = new Resource(
-      (id) => api.triggerDetail(id, ports.zone()),
+      (id) => api.triggerDetail(id, page.zone()),
       (loaded, id) => this.onLoaded(loaded, id),
     );
     this.preview = new Resource(
@@ -33,6 +32,8 @@ export class TriggerKeeper {
       (loaded, asking) => this.onPreview(loaded, asking),
     );
   }
+
+  // --- when each is loaded
 
   /** @param {State} state @param {State} before */
   onChange(state, before) {
@@ -89,7 +90,8 @@ export class TriggerKeeper {
     const form = state.forms[key];
     if (form) return form.over ? undefined : this.keepPreview(form);
     const isNew = key === "new";
-    const made = isNew ? fields.newForm(newId("trig"), this.zone(), state.status) : this.formOf(state, key);
+    const zone = this.page.zone();
+    const made = isNew ? fields.newForm(newId("trig"), zone, state.status) : this.formOf(state, key);
     if (made) this.store.patch("forms", { [key]: made });
   }
 
@@ -106,16 +108,15 @@ export class TriggerKeeper {
   /** @private @param {State} state @param {string} id @returns {TriggerForm | null} */
   formOf({ triggerDetail: detail }, id) {
     if (detail?.id !== id || detail.load !== "ready" || !detail.trigger) return null;
-    return fields.formOf(detail.trigger, detail.explanation?.nodes ?? [], this.zone());
+    return fields.formOf(detail.trigger, detail.explanation?.nodes ?? [], this.page.zone());
   }
 
   /** @private @param {TriggerForm} form */
   keepPreview(form) {
     const { key, preview } = form;
-    const body = fields.previewRequest(form, this.zone());
+    const body = fields.previewRequest(form, this.page.zone());
     const asked = body ? JSON.stringify(body) : "";
     if (asked === preview.asked) return;
-    this.preview.wake();
     const now = asked ? { ...preview, asked, state: "asking", error: null } : fields.NO_PREVIEW;
     this.store.patch("forms", { [key]: { ...form, preview: now } });
     if (body) this.preview.rested({ key, asked, body }, REST_MS);
@@ -131,17 +132,8 @@ export class TriggerKeeper {
     const preview = { asked, state, answer: data ?? null, error: told };
     this.store.patch("forms", { [key]: { ...form, preview } });
   }
-}
 
-// --- what the user can do in a form
-
-export class FormActions {
-  /** @param {Store} store @param {Api} api @param {Pick<Actions, "zone" | "go" | "notify" | "signOut" | "focus">} page */
-  constructor(store, api, page) {
-    this.store = store;
-    this.api = api;
-    this.page = page;
-  }
+  // --- what the user can do in a form
 
   /** @param {string} key @param {(form: TriggerForm) => TriggerForm} form */
   change(key, form) {

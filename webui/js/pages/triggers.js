@@ -22,7 +22,7 @@ export function triggersView(state, act) {
       <a class="button small" href="#/triggers/new">${icon("plus")}${t("triggers.new")}</a>
     </div>
     ${triggers.length ? nothing : parts.emptyState(t("triggers.empty"), t("triggers.emptyText"))}
-    ${GROUPS.map((name) => groupView(name, triggers.filter((one) => groupOf(one) === name), state, act))}`;
+    ${GROUPS.map((name) => listOf(name, triggers.filter((one) => groupOf(one) === name), state, act))}`;
 }
 
 /** @param {Trigger} a @param {Trigger} b  The next to fire first. */
@@ -37,25 +37,18 @@ function lastEnd({ recent }) {
 }
 
 /** @param {Trigger} trigger  What the user has paused needs no attention. */
-export function groupOf(trigger) {
+function groupOf(trigger) {
   if (trigger.broken || trigger.pausedBy) return "attention";
   if (!trigger.enabled) return "paused";
   return trigger.blockedBy || lastEnd(trigger)?.state === "failed" ? "attention" : "active";
 }
 
 /** @param {(typeof GROUPS)[number]} name @param {Trigger[]} triggers @param {State} state @param {Actions} act */
-function groupView(name, triggers, state, act) {
+function listOf(name, triggers, state, act) {
   if (!triggers.length) return nothing;
-  return html`<section class="group" data-group=${name}>
-    <h3>${t(`triggers.group.${name}`)} <span class="group-count">${triggers.length}</span></h3>
-    <ul class="rows">
-      ${repeat(
-        triggers,
-        (/** @type {Trigger} */ trigger) => trigger.id,
-        (/** @type {Trigger} */ trigger) => rowView(trigger, state, act),
-      )}
-    </ul>
-  </section>`;
+  const title = html`${t(`triggers.group.${name}`)} <span class="group-count">${triggers.length}</span>`;
+  const rows = repeat(triggers, ({ id }) => id, (trigger) => rowView(trigger, state, act));
+  return parts.groupView(name, title, rows);
 }
 
 /** @param {Trigger} trigger @param {State} state @param {Actions} act */
@@ -143,7 +136,7 @@ export function triggerView(state, act) {
 
 /** @param {State} state @param {Actions} act  When there is none to be shown: why. */
 export function noTriggerView({ triggerDetail: detail }, act) {
-  if (detail?.load === "failed") return parts.failedView(() => act.keepers.trigger.opened.load(detail.id));
+  if (detail?.load === "failed") return parts.failedView(() => act.triggers.opened.load(detail.id));
   const gone = detail?.load === "missing" || (detail?.load === "ready" && !detail.trigger);
   return gone
     ? parts.emptyState(t("trigger.missing"), t("trigger.missingText"))
@@ -176,24 +169,23 @@ function headView({ id, explanation }, trigger, state, act) {
     <h2 tabindex="-1" data-focus>${trigger ? triggerTitle(trigger) : id}</h2>
     ${trigger ? html`<p class="trigger-words">${icon("trigger")}${said(trigger.words)}</p>` : nothing}
     ${plain ? nothing : html`<p class="task-state">${badges}</p>`}
-    ${
-      explanation
-        ? html`<p class="trigger-headline is-${explanation.state}" role="status">${said(explanation.headline)}</p>`
-        : nothing
-    }
+    ${explanation && headlineView(explanation)}
     ${trigger?.broken ? html`<p class="verdict">${t(left)}</p>` : nothing}
     ${trigger ? buttonsView(trigger, state, act) : nothing}
   </header>`;
+}
+
+/** @param {Explanation} explanation */
+function headlineView({ state, headline }) {
+  return html`<p class="trigger-headline is-${state}" role="status">${said(headline)}</p>`;
 }
 
 /** @param {Trigger} trigger @param {State} state @param {Actions} act */
 function buttonsView({ id, enabled, type, broken }, state, act) {
   const off = Boolean(state.pending[id]);
   if (state.confirming === id) {
-    const yes = () => act.removeTrigger(id);
-    const no = () => act.store.set({ confirming: "" });
-    const keep = t("triggers.removeNo");
-    return parts.confirmView(t("triggers.confirm"), [t("triggers.removeYes"), yes], [keep, no, "trigger-keep"]);
+    const remove = () => act.removeTrigger(id);
+    return parts.confirmView(act, t("triggers.confirm"), t("triggers.removeYes"), remove);
   }
   const order = (/** @type {"run" | "pause" | "resume"} */ what, /** @type {string} */ sign) =>
     button(t(`triggers.${what}`), () => act.orderTrigger(id, what), { sign, off });
@@ -202,7 +194,7 @@ function buttonsView({ id, enabled, type, broken }, state, act) {
   return html`<div class="trigger-actions">
     ${type === "broken" ? nothing : orders /* of the others nothing is known but the file */}
     ${broken ? nothing : edit}
-    ${iconButton("trash", t("triggers.remove"), () => act.store.set({ confirming: id }), { off })}
+    ${iconButton("trash", t("triggers.remove"), () => act.ask(id), { off })}
   </div>`;
 }
 
@@ -212,15 +204,13 @@ function resultView(job, trigger, state, act) {
   const end = trigger && lastEnd(trigger);
   const retry = () => act.orderJob(job, "retry");
   const off = Boolean(state.pending[job.taskId]);
-  return html`<section class="trigger-result">
-    <h3>${t("trigger.result")}</h3>
-    <p class="row-meta">
+  const inside = html`<p class="row-meta">
       ${end ? html`${stateIcon(end.state)}${since(end.at, state.now)}` : nothing}
       <a href="#/task/${job.outcome.taskId}">${t("trigger.open")}</a>${trigger ? runMarks(trigger.recent) : nothing}
     </p>
     ${outcomeView(job)}
-    ${job.state === "failed" ? button(t("task.retry"), retry, { sign: "retry", off }) : nothing}
-  </section>`;
+    ${job.state === "failed" ? button(t("task.retry"), retry, { sign: "retry", off }) : nothing}`;
+  return parts.sectionView(t("trigger.result"), inside, "trigger-result");
 }
 
 /** @param {Trigger} trigger @param {State} state */
@@ -245,17 +235,12 @@ function factsView(trigger, { now, triggerDetail }) {
 function whyView({ lines: all, nodes }, words, state) {
   const lines = all.map(said).filter((line) => !words || !line.includes(words));
   if (!lines.length && !nodes.length) return nothing;
-  return html`<section>
-    <h3>${t("trigger.why")}</h3>
-    ${lines.map((line) => html`<p class="why-line">${line}</p>`)}
-    ${
-      nodes.length
-        ? html`<ul class="nodes" aria-label=${t("trigger.condition")}>
-            ${nodes.map((node) => nodeView(node, state))}
-          </ul>`
-        : nothing
-    }
-  </section>`;
+  const tree = html`<ul class="nodes" aria-label=${t("trigger.condition")}>
+    ${nodes.map((node) => nodeView(node, state))}
+  </ul>`;
+  const inside = html`${lines.map((line) => html`<p class="why-line">${line}</p>`)}
+  ${nodes.length ? tree : nothing}`;
+  return parts.sectionView(t("trigger.why"), inside);
 }
 
 /** @param {NodeExplanation} node @param {State} state */
@@ -275,15 +260,13 @@ function nodeView({ path, depth, type, words, holds, why, at }, state) {
 function slotsView(slots, state) {
   if (!slots.length) return nothing;
   const heads = ["trigger.slotAt", "trigger.slotState", "trigger.slotTask"];
-  return html`<section>
-    <h3>${t("trigger.slots")}</h3>
-    <div class="slots-box table-box">
-      <table class="slots">
-        <thead><tr>${heads.map((head) => html`<th scope="col">${t(head)}</th>`)}</tr></thead>
-        <tbody>${slots.map((slot) => slotView(slot, state))}</tbody>
-      </table>
-    </div>
-  </section>`;
+  const table = html`<div class="slots-box table-box">
+    <table class="slots">
+      <thead><tr>${heads.map((head) => html`<th scope="col">${t(head)}</th>`)}</tr></thead>
+      <tbody>${slots.map((slot) => slotView(slot, state))}</tbody>
+    </table>
+  </div>`;
+  return parts.sectionView(t("trigger.slots"), table);
 }
 
 /** @param {SlotExplanation} slot @param {State} state */

@@ -4,7 +4,8 @@ import { html, nothing, svg } from "../core/html.js";
 import { language, t, tn } from "../core/i18n.js";
 import { stateResource } from "../core/resource.js";
 import { count } from "../core/time.js";
-import { backLink, engineName, factsList, failedView, loading, word } from "../ui/parts.js";
+import { backLink, engineName, factsList, failedView, loading } from "../ui/parts.js";
+import { pageView, sectionView, word } from "../ui/parts.js";
 
 const BY = /** @type {const} */ (["day", "engine", "role", "trigger"]);
 const REFRESH_MS = 2000;
@@ -13,7 +14,6 @@ const STEP = 10;
 const BAR = 7;
 const HIGH = 80;
 
-/** Loaded when one comes to the page, and when what was used has changed. */
 export class UsageKeeper {
   /** @param {Store} store @param {Api} api */
   constructor(store, api) {
@@ -26,22 +26,19 @@ export class UsageKeeper {
 
   /** @param {State} state @param {State} before */
   onChange(state, before) {
-    if (state.route.view !== "usage" || state.session !== "in") return;
-    const opened = state.route !== before.route || state.session !== before.session;
-    const runs = (/** @type {State} */ at) => at.status?.usage.runs;
-    const load = () => void this.reports.load();
-    if (opened) load();
-    else if (runs(state) !== runs(before)) this.reports.soon(load, REFRESH_MS);
+    this.reports.follow(madeOf(state), madeOf(before), REFRESH_MS);
   }
+}
+
+/** @param {State} state */
+function madeOf({ session, route, status }) {
+  return session === "in" && route.view === "usage" ? [status?.usage.runs] : null;
 }
 
 /** @param {State} state @param {Actions} act */
 export function usageView(state, act) {
   return html`${backLink("#/tasks", t("task.back"))}
-    <div class="usage-page">
-      <h2 tabindex="-1" data-focus>${t("usage.title")}</h2>
-      ${bodyView(state, act)}
-    </div>`;
+  ${pageView("usage-page", t("usage.title"), bodyView(state, act))}`;
 }
 
 /** @param {State} state @param {Actions} act */
@@ -82,22 +79,16 @@ function barsView({ rows }) {
 function groupView({ by, rows, total }) {
   if (!rows.length) return nothing;
   const all = Math.max(tokens(total), 1);
-  return html`<section>
-    <h3>${t(`usage.by.${by}`)}</h3>
-    <ul class="usage-rows">
-      ${rows.map(
-        (row) =>
-          html`<li>
-            <span class="usage-name">${name(by, row)}</span>
-            <span class="usage-share" aria-hidden="true"
-              ><svg viewBox="0 0 100 4" preserveAspectRatio="none">
-                <rect width=${(tokens(row) / all) * 100} height="4"></rect></svg
-            ></span>
-            <span class="usage-counts">${tokensAndCost(row)}</span>
-          </li>`,
-      )}
-    </ul>
-  </section>`;
+  const rowView = (/** @type {UsageRow} */ row) =>
+    html`<li>
+      <span class="usage-name">${name(by, row)}</span>
+      <span class="usage-share" aria-hidden="true"
+        ><svg viewBox="0 0 100 4" preserveAspectRatio="none">
+          <rect width=${(tokens(row) / all) * 100} height="4"></rect></svg
+      ></span>
+      <span class="usage-counts">${tokensAndCost(row)}</span>
+    </li>`;
+  return sectionView(t(`usage.by.${by}`), html`<ul class="usage-rows">${rows.map(rowView)}</ul>`);
 }
 
 /** @param {UsageReport["by"]} by @param {UsageRow} row */

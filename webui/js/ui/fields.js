@@ -40,7 +40,7 @@ function inputControl(field) {
     type=${type}
     class=${mono ? "mono" : ""}
     inputmode=${inputmode ?? nothing}
-    list=${list ?? nothing}
+    list=${list ? `${name}-list` : nothing}
     autocomplete="off"
     spellcheck=${mono ? "false" : nothing}
     autocapitalize=${mono ? "off" : nothing}
@@ -50,7 +50,13 @@ function inputControl(field) {
     aria-describedby=${describedBy(field)}
     .value=${live(value)}
     @input=${typing(field.change)}
-  />`;
+  />
+  ${list ? proposals(`${name}-list`, list) : nothing}`;
+}
+
+/** @param {string} id @param {string[]} values */
+function proposals(id, values) {
+  return html`<datalist id=${id}>${values.map((value) => html`<option value=${value}></option>`)}</datalist>`;
 }
 
 /** @param {Field} field */

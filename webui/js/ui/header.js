@@ -2,9 +2,10 @@
 
 import { html, icon, nothing } from "../core/html.js";
 import { t, tn } from "../core/i18n.js";
-import { placeOf } from "../core/route.js";
+import { placeOf, PLACES } from "../core/route.js";
 import { totalOf } from "../core/jobs.js";
 import { settingsMenu } from "../pages/settings.js";
+import { iconButton } from "./parts.js";
 
 /** @param {State} state @param {Actions} act */
 export function headerView(state, act) {
@@ -30,19 +31,10 @@ export function headerView(state, act) {
 
 /** @param {State} state @param {Actions} act */
 function panelToggle(state, act) {
-  const isOpen = state.panel === "side";
-  const label = t(isOpen ? "panel.hide" : "panel.show");
-  return html`<button
-    type="button"
-    class="icon-button"
-    aria-expanded=${isOpen ? "true" : "false"}
-    aria-controls="panel"
-    aria-label=${label}
-    title=${label}
-    @click=${() => act.layPanel(isOpen ? "closed" : "side")}
-  >
-    ${icon("panel")}
-  </button>`;
+  const expanded = state.panel === "side";
+  const toggle = () => act.layPanel(expanded ? "closed" : "side");
+  const look = { look: "icon-button", expanded, controls: "panel" };
+  return iconButton("panel", t(expanded ? "panel.hide" : "panel.show"), toggle, look);
 }
 
 /** @param {State} state  The places of the page, for the header and for the side panel. */
@@ -50,29 +42,20 @@ export function places(state) {
   const view = placeOf(state.route);
   const current = state.wide && view === "chat" ? "home" : view;
   const busy = totalOf(state.totals, "live");
-  /** @type {[string, string, string][]} */
-  const all = [
-    ["chat", "#/", "chat"],
-    ["home", "#/home", "mark"],
-    ["tasks", "#/tasks", "tasks"],
-    ["triggers", "#/triggers", "trigger"],
-    ["memory", "#/memory", "memory"],
-  ];
+  const own = PLACES.filter((one) => one.view === one.place && !(state.wide && one.view === "chat"));
   return html`<nav class="places" aria-label=${t("nav.label")}>
-    ${all
-      .filter(([name]) => !(state.wide && name === "chat"))
-      .map(
-        ([name, href, sign]) =>
-          html`<a href=${href} aria-current=${current === name ? "page" : "false"}
-            >${icon(sign)}<span class="place-name">${t(`nav.${name}`)}</span>${
-              name === "tasks" && busy
-                ? html`<span class="count" aria-label=${tn("nav.busy", busy)}
-                    >${busy > 99 ? "99+" : busy}</span
-                  >`
-                : nothing
-            }</a
-          >`,
-      )}
+    ${own.map(
+      ({ place, hash, icon: sign }) =>
+        html`<a href=${hash} aria-current=${current === place ? "page" : "false"}
+          >${icon(sign)}<span class="place-name">${t(`nav.${place}`)}</span>${
+            place === "tasks" && busy
+              ? html`<span class="count" aria-label=${tn("nav.busy", busy)}
+                  >${busy > 99 ? "99+" : busy}</span
+                >`
+              : nothing
+          }</a
+        >`,
+    )}
   </nav>`;
 }
 

@@ -3,16 +3,15 @@
 import { html, icon, nothing } from "../core/html.js";
 import { t } from "../core/i18n.js";
 import { settingsRows } from "../pages/settings.js";
+import { onSubmit } from "./parts.js";
 
 /** @param {State} state @param {Actions} act */
 export function loginView(state, act) {
   const { busy, error } = state.login;
-  const submit = (/** @type {SubmitEvent} */ event) => {
-    event.preventDefault();
-    const form = /** @type {HTMLFormElement} */ (event.currentTarget);
-    const token = String(new FormData(form).get("token") ?? "").trim();
+  const submit = onSubmit(({ currentTarget: form }) => {
+    const token = form.token.value.trim();
     if (token && !busy) void act.session.login({ token });
-  };
+  });
   return html`<main class="login">
     <form class="login-card" @submit=${submit}>
       <span class="login-mark">${icon("mark")}</span>

@@ -1,6 +1,6 @@
 /** The side panel: home, tasks, triggers and memory; on a narrow screen a page of its own. */
 
-import { html, icon, nothing } from "../core/html.js";
+import { html, nothing } from "../core/html.js";
 import { t } from "../core/i18n.js";
 import { backlogView } from "../pages/backlog.js";
 import { enginesView } from "../pages/engines-view.js";
@@ -15,15 +15,43 @@ import { tasksView } from "../pages/tasks.js";
 import { triggerFormView } from "../pages/trigger-fields.js";
 import { triggersView, triggerView } from "../pages/triggers.js";
 import { usageView } from "../pages/usage.js";
+import { iconButton } from "./parts.js";
 
+/** @type {Record<Route["view"], (state: State, act: Actions) => unknown>} */
+const BODIES = {
+  chat: homeView,
+  home: homeView,
+  tasks: tasksView,
+  task: taskView,
+  triggers: triggersView,
+  trigger: triggerView,
+  triggerNew: triggerFormView,
+  triggerEdit: triggerFormView,
+  memory: memoryView,
+  note: noteView,
+  noteNew: noteFormView,
+  noteEdit: noteFormView,
+  backlog: backlogView,
+  engines: enginesView,
+  life: lifeView,
+  usage: usageView,
+};
 /** Pages that are a form: their buttons stand at the bottom. */
 const FORMS = new Set(["triggerNew", "triggerEdit", "noteNew", "noteEdit"]);
 
 /** @param {State} state @param {Actions} act */
 export function panelView(state, act) {
+  const toPage = () => act.layPanel("page"); // the chat is a place beside it then
   const away = state.wide ? state.panel !== "side" : state.route.view === "chat";
   return html`<div class="panel ${away ? "is-away" : ""}" id="panel" ?inert=${away}>
-    ${state.wide ? html`${panelEdge()}<div class="panel-head">${places(state)}${pageButton(act)}</div>` : nothing}
+    ${
+      state.wide
+        ? html`${panelEdge()}
+            <div class="panel-head">
+              ${places(state)}${iconButton("expand", t("panel.page"), toPage, { look: "icon-button" })}
+            </div>`
+        : nothing
+    }
     <div
       class="panel-body ${FORMS.has(state.route.view) ? "is-form" : ""}"
       id="panel-body"
@@ -31,55 +59,7 @@ export function panelView(state, act) {
       role="region"
       aria-label=${t("panel.title")}
     >
-      ${bodyView(state, act)}
+      ${BODIES[state.route.view](state, act)}
     </div>
   </div>`;
-}
-
-/** @param {Actions} act  To have the panel on the whole page, and the chat as a place beside it. */
-function pageButton(act) {
-  return html`<button
-    type="button"
-    class="icon-button"
-    aria-label=${t("panel.page")}
-    title=${t("panel.page")}
-    @click=${() => act.layPanel("page")}
-  >
-    ${icon("expand")}
-  </button>`;
-}
-
-/** @param {State} state @param {Actions} act */
-function bodyView(state, act) {
-  switch (state.route.view) {
-    case "chat":
-    case "home":
-      return homeView(state, act);
-    case "task":
-      return taskView(state, act);
-    case "triggers":
-      return triggersView(state, act);
-    case "trigger":
-      return triggerView(state, act);
-    case "triggerNew":
-    case "triggerEdit":
-      return triggerFormView(state, act);
-    case "memory":
-      return memoryView(state, act);
-    case "note":
-      return noteView(state, act);
-    case "noteNew":
-    case "noteEdit":
-      return noteFormView(state, act);
-    case "backlog":
-      return backlogView(state, act);
-    case "engines":
-      return enginesView(state, act);
-    case "life":
-      return lifeView(state, act);
-    case "usage":
-      return usageView(state, act);
-    default:
-      return tasksView(state, act);
-  }
 }

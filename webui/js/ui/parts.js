@@ -92,6 +92,13 @@ export function triggerTitle(trigger) {
   return trigger.title || shown(trigger.prompt.split("\n", 1)[0]) || trigger.id;
 }
 
+/** @param {string | null | undefined} reason @param {number | string | null | undefined} exitCode */
+export function failureWords(reason, exitCode) {
+  const code = Number(exitCode);
+  const exit = code ? t("task.exit", { code }) : "";
+  return [word("reason", reason) || t("state.failed"), exit].filter(Boolean).join(" · ");
+}
+
 /** @param {Trigger} trigger  When it fires; of a reminder, that it is one. */
 export function triggerWhen(trigger) {
   const when = said(trigger.words) || trigger.type;
@@ -108,9 +115,9 @@ export function usageWords(used) {
   });
 }
 
-/** @param {unknown} label @param {() => void} click @param {Look} [more] */
+/** @param {unknown} label @param {(event: any) => void} click @param {Look} [more] */
 export function button(label, click, more = {}) {
-  const { sign, look = "small", off = false, id, named, title, expanded, pressed } = more;
+  const { sign, look = "small", off = false, id, named, title, expanded, controls, pressed } = more;
   return html`<button
     type="button"
     id=${id ?? nothing}
@@ -119,14 +126,16 @@ export function button(label, click, more = {}) {
     ?disabled=${off}
     aria-label=${named ?? nothing}
     aria-expanded=${expanded ?? nothing}
+    aria-controls=${controls ?? nothing}
     aria-pressed=${pressed ?? nothing}
+    tabindex=${more.tab ?? nothing}
     @click=${click}
   >
     ${sign ? icon(sign) : nothing}${label}
   </button>`;
 }
 
-/** @param {string} sign @param {string} named @param {() => void} click @param {Look} [more] */
+/** @param {string} sign @param {string} named @param {(event: any) => void} click @param {Look} [more] */
 export function iconButton(sign, named, click, more = {}) {
   return button(icon(sign), click, { look: "icon-button small", named, title: named, ...more });
 }
@@ -142,15 +151,50 @@ export function submitButton(label, busy, sign) {
 /**
  * Before something is lost, one is asked.
  *
- * @param {string} asked @param {[string, () => void]} yes
- * @param {[string, () => void, string]} no what keeps it, and its id
- * @param {{look?: string, size?: string}} [more] classes of the whole, and of its buttons
+ * @param {Actions} act @param {string} asked @param {string} yes @param {() => void} lose
+ * @param {{no?: string, look?: string, size?: string}} [more] what keeps it; classes of the whole, and of its buttons
  */
-export function confirmView(asked, [yes, lose], [no, keep, id], more = {}) {
-  const { look = "trigger-actions", size = "small" } = more;
+export function confirmView(act, asked, yes, lose, more = {}) {
+  const { no = t("triggers.removeNo"), look = "trigger-actions", size = "small" } = more;
+  const sure = () => {
+    act.store.set({ confirming: "" });
+    lose();
+  };
   return html`<div class=${look} role="group" aria-label=${asked}>
     <span>${asked}</span>
-    ${button(yes, lose, { look: `${size} danger` })} ${button(no, keep, { look: size, id })}
+    ${button(yes, sure, { look: `${size} danger` })} ${button(no, () => act.keep(), { look: size, id: "keep" })}
+  </div>`;
+}
+
+/** @param {string} name @param {unknown} title @param {unknown} rows @param {unknown} [more]  A part of a list. */
+export function groupView(name, title, rows, more = nothing) {
+  return html`<section class="group" data-group=${name}>
+    <h3>${title}</h3>
+    ${rows === nothing ? nothing : html`<ul class="rows">${rows}</ul>`} ${more}
+  </section>`;
+}
+
+/** @param {unknown} sign @param {unknown} title @param {unknown} meta  What a row of a list says. */
+export function rowMain(sign, title, meta) {
+  return html`${sign}
+    <span class="row-main">
+      <span class="row-title" dir="auto">${title}</span><span class="row-meta">${meta}</span>
+    </span>`;
+}
+
+/** @param {string} title @param {unknown} inside @param {string} [look]  A part of a page, under its title. */
+export function sectionView(title, inside, look = "") {
+  return html`<section class=${look}>
+    <h3>${title}</h3>
+    ${inside}
+  </section>`;
+}
+
+/** @param {string} look @param {string} title @param {unknown} inside  What one comes to, under its title. */
+export function pageView(look, title, inside) {
+  return html`<div class=${look}>
+    <h2 tabindex="-1" data-focus>${title}</h2>
+    ${inside}
   </div>`;
 }
 
@@ -178,7 +222,8 @@ export function factsList(facts) {
       <dt>${t(key)}</dt>
       <dd>${value}</dd>
     </div>`;
-  return html`<dl class="facts">${facts.filter(([, value]) => value).map(row)}</dl>`;
+  const known = facts.filter(([, value]) => value);
+  return known.length ? html`<dl class="facts">${known.map(row)}</dl>` : nothing;
 }
 
 /** @param {(event: any) => void} act  Of a form: what sending it does. */
