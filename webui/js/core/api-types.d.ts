@@ -68,5 +68,5 @@ interface Api {
   changeNotify(change: {action: "add" | "test" | "remove", name: string, url?: string}): Promise<Outcome>;
   settings(): Promise<{values: Record<string, string | number | null>}>;
   changeSetting(change: {key: string, value: string | number | null, id: string}): Promise<Outcome>;
-  turnMemory(turn: string): Promise<any>;
+  turn(turn: string): Promise<any>;
 }

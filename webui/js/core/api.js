@@ -121,7 +121,7 @@ export function connect(tab, keys, send = (...given) => fetch(...given)) {
     changeNotify: (change) => call("POST", "api/notify", change, TRIAL_MS),
     settings: () => get("api/settings"),
     changeSetting: (change) => post("api/settings", change),
-    turnMemory: (turn) => get(`api/turns/${id(turn)}/memory`),
+    turn: (turn) => get(`api/turns/${id(turn)}`),
   };
 }
 

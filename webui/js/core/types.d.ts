@@ -819,10 +819,6 @@ interface TurnHit {
   kind: string | null;
 }
 
-interface TurnHitList {
-  hits: TurnHit[];
-}
-
 interface TurnPrompt {
   id: string;
   role: "teller" | "planner" | "worker";
@@ -838,6 +834,12 @@ interface TurnPrompt {
   hits: Hit[];
   requests: number | null;
   usage: Usage;
+}
+
+interface Turn {
+  hits: TurnHit[];
+  run: TurnPrompt | null;
+  cost: Record<string, number>;
 }
 
 interface Usage {
