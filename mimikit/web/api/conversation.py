@@ -12,7 +12,7 @@ from pydantic import Field, StringConstraints
 
 from mimikit.conversation import attachments, inbox
 from mimikit.conversation.turn_prompts import TurnPrompt
-from mimikit.errors import BadRecord, Conflict, NotFound, UnsafeFile
+from mimikit.errors import BadRecord, Conflict, UnsafeFile
 from mimikit.language.phrases import named_zone
 from mimikit.protocol.ids import new_id
 from mimikit.protocol.json import table_of, tables_of
@@ -21,6 +21,7 @@ from mimikit.protocol.records import check_text
 from mimikit.views.base import View
 from mimikit.views.messages import MessagesPage, sent_message, turn_prompt
 from mimikit.views.snapshot import SnapshotView
+from mimikit.web.api import routing
 from mimikit.web.api.routing import ClientId, EndpointRegistry, Input, Site, current_site, id_taken
 
 area = EndpointRegistry("conversation")
@@ -117,9 +118,7 @@ def answer_question(body: AnswerInput) -> AcceptedView:
 def show_turn(_: Input, turn_id: str) -> TurnPrompt:
     """The prompt of a turn or a task's run, and its tool calls; of the last 200 runs."""
     prompt = turn_prompt(current_site().files, turn_id)
-    if prompt is None:
-        raise NotFound(f"there is no prompt of {turn_id[:128]}; the last 200 are kept", field="id")
-    return prompt
+    return routing.existing(prompt, f"prompt of {turn_id}; the last 200 are kept")
 
 
 _LOCKS = [threading.Lock() for _ in range(64)]
@@ -191,10 +190,8 @@ def upload(query: FileQuery) -> FileRef:
 def download(_: Input, file_id: str) -> Response:
     """A file as it was sent, to be saved."""
     files = current_site().files
-    ref = attachments.find(files, file_id)
-    data = attachments.content(files, ref) if ref else None
-    if ref is None or data is None:
-        raise NotFound(f"there is no file {file_id[:60]}", field="id")
+    ref = routing.existing(attachments.find(files, file_id), f"file {file_id}")
+    data = routing.existing(attachments.content(files, ref), f"file {file_id}")
     response = Response(data, content_type=attachments.media_type(file_id))
     name = quote(ref.name, safe="")
     response.headers["Content-Disposition"] = f"attachment; filename*=UTF-8''{name}"
