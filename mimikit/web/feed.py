@@ -34,10 +34,6 @@ _CURSOR = re.compile(r"[A-Za-z0-9._-]{1,128}:[0-9]{1,15}")
 _OBJECT_KINDS = frozenset({"message", "inbox", "task", "trigger", "question", "status"})
 
 
-class StreamsFull(MimikitError):
-    """The maximum number of streams is open."""
-
-
 @dataclass(eq=False, slots=True)
 class StreamSlot:
     tab: str | None
@@ -84,12 +80,12 @@ class Feed:
         return Batch(changes.cursor, [(cursor, change) for cursor, change in found if change])
 
     def enter(self, tab: str | None, zone: ZoneInfo | None) -> StreamSlot:
-        """Register a stream and end the tab's old one; StreamsFull when there are too many."""
+        """Register a stream and end the tab's old one; MimikitError when there are too many."""
         with self._lock:
             for old in [t for t in self._slots if tab is not None and t.tab == tab]:
                 self._drop(old)
             if self._stopped or len(self._slots) >= self._max:
-                raise StreamsFull(f"{self._max} streams are open already; poll /api/changes")
+                raise MimikitError(f"{self._max} streams are open already; poll /api/changes")
             slot = StreamSlot(tab, zone)
             self._slots.append(slot)
             return slot

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints
 
-from mimikit.errors import BadInput, Conflict, NotFound, Refused
+from mimikit.errors import BadInput, Conflict, Refused
 from mimikit.memory import notes
 from mimikit.protocol.records import check_text
 from mimikit.views import memory as views
@@ -20,6 +20,7 @@ from mimikit.web.api.routing import (
     Input,
     bad_value,
     current_site,
+    existing,
     read_time,
 )
 from mimikit.web.guard import RequestDenied
@@ -83,10 +84,7 @@ def listed(_: Input) -> views.MemoryList:
 @memory.route("GET", "/api/memory/<path:path>", views.NoteView, query=Input)
 def show(_: Input, path: str) -> views.NoteView:
     """A file as text and HTML."""
-    note = current_site().library.read(_memory_path(path))
-    if note is None:
-        raise _no_file(path)
-    return note
+    return existing(current_site().library.read(_memory_path(path)), *_named(path))
 
 
 @memory.route(
@@ -136,14 +134,11 @@ def save(note: NoteInput, path: str) -> Answer:
 
 
 def _memory_path(path: str) -> views.MemoryPath:
-    target = views.parse_path(path)
-    if target is None:
-        raise _no_file(path)
-    return target
+    return existing(views.parse_path(path), *_named(path))
 
 
-def _no_file(path: str) -> NotFound:
-    return NotFound(f"there is no memory file {path[:80]!r}", field="path")
+def _named(path: str) -> tuple[str, str]:
+    return f"memory file {path[:80]!r}", "path"
 
 
 # ---- search

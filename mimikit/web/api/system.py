@@ -30,10 +30,6 @@ class LoginInput(Input):
     code: Secret | None = None
 
 
-class LogoutInput(Input):
-    may_be_empty = True
-
-
 class ChangesQuery(Input):
     """The cursor of the last known change, and the browser tab."""
 
@@ -63,8 +59,8 @@ def login(body: LoginInput) -> LoginView:
     return LoginView(key=current_site().guard.log_in(token=body.token, code=body.code))
 
 
-@session.route("POST", "/api/logout", SessionView, body=LogoutInput)
-def logout(_: LogoutInput) -> SessionView:
+@session.route("POST", "/api/logout", SessionView, body=Input)
+def logout(_: Input) -> SessionView:
     """End the session."""
     current_site().guard.log_out(g.key)
     return SessionView()

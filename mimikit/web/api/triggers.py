@@ -13,7 +13,7 @@ from mimikit.language.plain_text import plain
 from mimikit.protocol import paths
 from mimikit.protocol.ids import is_id
 from mimikit.protocol.json import Json
-from mimikit.protocol.models import REMINDER, Instant, Record, Task
+from mimikit.protocol.models import REMINDER, Action, Instant, Record, Task
 from mimikit.protocol.notify import notify_of, notify_words
 from mimikit.protocol.triggers import Condition, Schedule, Trigger
 from mimikit.tasks import ledger, queue
@@ -33,6 +33,7 @@ from mimikit.web.api.routing import (
     Site,
     bad_value,
     current_site,
+    existing,
     id_taken,
     read_time,
 )
@@ -108,7 +109,6 @@ class TriggerChanges(TriggerInput):
 class SnoozeInput(Input):
     """When to repeat a reminder, in words; `id` is the new trigger's."""
 
-    may_be_empty = True
     when: Annotated[str, StringConstraints(min_length=1, max_length=500)] = "in 10 minutes"
     timezone: ZoneName | None = None
     id: ClientId | None = None
@@ -190,9 +190,8 @@ def show(_: Input, trigger_id: str) -> chains.TriggerDetail:
     site = current_site()
     consumer = site.state.consumer()
     situation = site.state.situation(consumer, site.reader)
-    detail = chains.trigger_detail(site.files, trigger_id, situation, consumer.live)
-    if detail is None:
-        raise NotFound(f"there is no trigger {trigger_id}", field="id")
+    found = chains.trigger_detail(site.files, trigger_id, situation, consumer.live)
+    detail = existing(found, f"trigger {trigger_id}")
     used = site.state.usage.of_trigger(trigger_id, site.clock.now())
     job = site.state.jobs.find(trigger_id, consumer.live)
     return detail.model_copy(update={"usage": used, "job": job})
@@ -352,7 +351,7 @@ def _declare_command(name: str, method: str, rule: str, text: str) -> None:
     def handler(body: CommandInput, trigger_id: str) -> Answer:
         site = current_site()
         _check_exists(site, trigger_id)
-        action = cast("tasks.Action", f"trigger_{name}")
+        action = cast("Action", f"trigger_{name}")
         return tasks.submit_command(site, action, trigger_id, command_id=body.id)
 
     handler.__name__, handler.__doc__ = name, text
