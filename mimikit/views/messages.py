@@ -107,7 +107,7 @@ class TurnHit(View):
     kind: str | None = None
 
 
-class TurnView(View):
+class TurnReport(View):
     hits: list[TurnHit]
     """The passages of memory that it was given."""
     run: TurnPrompt | None

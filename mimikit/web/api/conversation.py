@@ -18,7 +18,7 @@ from mimikit.protocol.json import table_of, tables_of
 from mimikit.protocol.models import MAX_TEXT, FileRef, InboxItem
 from mimikit.protocol.records import check_text
 from mimikit.views.base import View
-from mimikit.views.messages import MessagesPage, TurnView, sent_message, turn_hits, turn_prompt
+from mimikit.views.messages import MessagesPage, TurnReport, sent_message, turn_hits, turn_prompt
 from mimikit.views.snapshot import SnapshotView
 from mimikit.web.api import routing
 from mimikit.web.api.routing import ClientId, EndpointRegistry, Input, Site, current_site, id_taken
@@ -114,14 +114,14 @@ def answer_question(body: AnswerInput) -> AcceptedView:
     return _accept(site, item)
 
 
-@area.route("GET", "/api/turns/<turn_id>", TurnView, query=Input)
-def show_turn(_: Input, turn_id: str) -> TurnView:
+@area.route("GET", "/api/turns/<turn_id>", TurnReport, query=Input)
+def show_turn(_: Input, turn_id: str) -> TurnReport:
     """What a turn or a task's run was given, what it called, and its cost."""
     site = current_site()
     hits, run = turn_hits(site.files, turn_id), turn_prompt(site.files, turn_id)
     routing.existing(run or hits, f"record of turn {turn_id[:128]}")
     cost = site.state.usage.of_task(turn_id, run.at).cost if run else {}
-    return TurnView(hits=hits or [], run=run, cost=cost)
+    return TurnReport(hits=hits or [], run=run, cost=cost)
 
 
 _LOCKS = [threading.Lock() for _ in range(64)]

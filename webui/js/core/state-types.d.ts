@@ -361,7 +361,7 @@ interface TurnHits {
   open: boolean;
   load: "idle" | "loading" | "ready" | "failed";
   hits: {source: string, text?: string | null, line?: number | null, day?: string | null, kind?: HitKind | null}[];
-  run: TurnView["run"];
+  run: TurnReport["run"];
   cost: Record<string, number>;
 }
 

@@ -836,7 +836,7 @@ interface TurnPrompt {
   usage: Usage;
 }
 
-interface Turn {
+interface TurnReport {
   hits: TurnHit[];
   run: TurnPrompt | null;
   cost: Record<string, number>;

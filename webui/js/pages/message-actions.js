@@ -66,7 +66,7 @@ export function whyView(message, state, act) {
   </div>`;
 }
 
-/** @param {TurnView["run"]} run  What the model was given, and what it called. */
+/** @param {TurnReport["run"]} run  What the model was given, and what it called. */
 function givenView(run) {
   if (!run) return nothing;
   const called = run.calls.map((call) => `${call.name} ${call.arguments} → ${call.reply}`);
