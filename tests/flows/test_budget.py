@@ -4,28 +4,19 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import timedelta
-from typing import TypeVar
 
 from mimikit.engines.base import Outcome, RunSpec, stop_outcome
 from mimikit.protocol import paths
-from mimikit.protocol.files import Files
-from mimikit.protocol.models import Record, Usage
+from mimikit.protocol.models import Usage
 from mimikit.protocol.results import RunUsage, TaskResult, UsageMonth
 from mimikit.tasks.usage import RunMeter, runs_of_day, sums_of
 from tests.support.engine_world import World as EngineWorld
 from tests.support.mind import USED
 from tests.support.product import START
-from tests.support.reading import results
+from tests.support.reading import record, results
 
-R = TypeVar("R", bound=Record)
 DAY = "2026-12-01"
 CAPS = {"daily_tokens": 150}
-
-
-def record(files: Files, path: str, kind: type[R]) -> R:
-    found = files.load(path, kind)
-    assert found is not None
-    return found
 
 
 class World(EngineWorld):

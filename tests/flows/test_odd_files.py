@@ -31,6 +31,7 @@ from tests.crash.oracle import Oracle
 from tests.support.mind import Mind
 from tests.support.ordinary_user import NOBODY, folder_of_an_ordinary_user
 from tests.support.product import START, Product
+from tests.support.reading import record
 from tests.support.twins import FakeClock
 
 for _codec in ("utf-8-sig", "utf-16-le"):
@@ -397,8 +398,7 @@ def test_who_asked_for_a_plan_that_cannot_be_is_told(files: Files, state: Path) 
     assert "expected at most" in reasons(state)["planner/results/odd.json"]
     assert not files.exists("worker/ended/fine.json")
     assert files.exists("planner/ended/odd.json")
-    failed = files.load(paths.plan_done("odd"), PlanResult)
-    assert failed is not None
+    failed = record(files, paths.plan_done("odd"), PlanResult)
     assert (failed.status, failed.tasks) == ("failed", [])
     assert any("odd" in m.task_ids for m in client.product.store.conversation.messages)
     stays_as_it_is(client, state)

@@ -18,7 +18,7 @@ from mimikit.tools.planning import PlannerSession
 from mimikit.tools.session import ToolCaller
 from mimikit.triggers import registry
 from tests.crash.driver import Client
-from tests.support.reading import unanswered
+from tests.support.reading import record, unanswered
 from tests.support.state import start_client
 
 
@@ -122,8 +122,7 @@ def test_what_is_told_of_such_a_run_and_what_is_answered_is_marked_too() -> None
     answer = RoutedAnswer(question_id="q1", text="run: date", remote=True)
     here.product.applier._route_answer(answer, here.now)
     (name,) = here.files.names("planner/queue")
-    task = here.files.load(f"planner/queue/{name}", Task)
-    assert task is not None
+    task = record(here.files, f"planner/queue/{name}", Task)
     assert (task.remote, task.origin) == (True, "builtin")
 
 
@@ -170,9 +169,7 @@ def test_what_came_from_afar_changes_no_command_that_became_one_meanwhile(*, rem
     here.order("o1", "trigger_edit", "g1", profile="command")
     queue.submit_command(here.files, edit.but(args={"prompt": "rm -r x"}, remote=remote))
     here.product.idle()
-    done = here.files.load(paths.command_done("o2"), CommandResult)
-    assert done is not None
-    assert done.ok is not remote
+    assert record(here.files, paths.command_done("o2"), CommandResult).ok is not remote
     found, _ = registry.active(here.files, "g1")
     assert found is not None
     assert found.prompt == ("paint" if remote else "rm -r x")

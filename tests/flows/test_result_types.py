@@ -12,6 +12,7 @@ from mimikit.protocol import paths
 from mimikit.protocol.files import Files
 from mimikit.protocol.results import TaskDiff, TaskResult
 from tests.crash.driver import Client
+from tests.support import reading
 from tests.support.mind import Mind
 from tests.support.state import start_client
 
@@ -46,15 +47,11 @@ def client(files: Files, workspace: Path) -> Client:
 
 def result(client: Client, task_id: str = "t1") -> TaskResult:
     client.product.idle()
-    found = client.files.load(paths.result("worker", task_id), TaskResult)
-    assert found is not None
-    return found
+    return reading.result(client.files, task_id)
 
 
 def kept(client: Client, task_id: str = "t1") -> TaskDiff:
-    found = client.files.load(paths.diff(task_id), TaskDiff)
-    assert found is not None
-    return found
+    return reading.record(client.files, paths.diff(task_id), TaskDiff)
 
 
 def test_a_run_that_changed_files_is_a_code_change_with_its_diff(client: Client) -> None:

@@ -24,15 +24,8 @@ OWNERS: tuple[Origin, ...] = ("cli", "file", "http", "builtin")
 
 
 def task(origin: Origin, trigger_origin: Origin | None = None) -> Task:
-    return Task(
-        id="t",
-        prompt="date",
-        profile="command",
-        created_at=NOW,
-        trace_id="t",
-        origin=origin,
-        trigger_origin=trigger_origin,
-    )
+    made = Task(id="t", prompt="date", profile="command", created_at=NOW, trace_id="t")
+    return made.but(origin=origin, trigger_origin=trigger_origin)
 
 
 def state_with(*pages: PageAddress) -> Files:

@@ -9,13 +9,8 @@ from hypothesis import strategies as st
 from mimikit.errors import BadRecord
 from mimikit.protocol.json import MAX_DEPTH, dump_line, parse_json, parse_object
 
-LEAVES = (
-    st.none()
-    | st.booleans()
-    | st.integers()
-    | st.floats(allow_nan=False, allow_infinity=False)
-    | st.text()
-)
+NUMBERS = st.integers() | st.floats(allow_nan=False, allow_infinity=False)
+LEAVES = st.none() | st.booleans() | NUMBERS | st.text()
 VALUES = st.recursive(
     LEAVES,
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from mimikit.conversation import history
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
-from mimikit.protocol.models import InboxItem
+from mimikit.protocol.models import InboxItem, Record
 from mimikit.protocol.results import TaskResult
 from mimikit.tasks import ledger
 
 if TYPE_CHECKING:
     from tests.crash.driver import Client
+
+R = TypeVar("R", bound=Record)
 
 
 def transcript(files: Files) -> list[tuple[str, str]]:
@@ -21,11 +23,16 @@ def transcript(files: Files) -> list[tuple[str, str]]:
     return [(m.role, m.text) for m in history.page(files, limit=1000).messages]
 
 
+def record(files: Files, path: str, kind: type[R]) -> R:
+    """The record at a path, which must be there."""
+    found = files.load(path, kind)
+    assert found is not None, f"expected a record at {path}, got none"
+    return found
+
+
 def result(files: Files, task_id: str) -> TaskResult:
     """A Worker's result."""
-    found = files.load(paths.result("worker", task_id), TaskResult)
-    assert found is not None, f"expected a result of {task_id}, got none"
-    return found
+    return record(files, paths.result("worker", task_id), TaskResult)
 
 
 def results(files: Files) -> dict[str, str]:

@@ -6,6 +6,7 @@ import http.client
 import json
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -48,7 +49,8 @@ class Served:
             "Accept": "application/json, text/event-stream",
         }
         plain |= {name.replace("_", "-"): value for name, value in changes.items()}
-        return {name: value for name, value in plain.items() if value is not None}
+        filled = {"port": self.server.port, "token": self.token}
+        return {name: value.format(**filled) for name, value in plain.items() if value is not None}
 
     def ask(
         self,
@@ -211,28 +213,19 @@ def test_the_calls_of_a_turn_are_made_one_at_a_time() -> None:
     with ToolServer() as server, server.offered(SPECS, call) as (_, token):
         served = Served(server, token=token)
 
-        def ask() -> None:
+        def ask(_number: int) -> None:
             go.wait(10)
             served.say("tools/call", {"name": "reply", "arguments": {}})
 
-        threads = [threading.Thread(target=ask) for _ in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        with ThreadPoolExecutor(4) as pool:
+            list(pool.map(ask, range(4)))
     assert most == [1]
 
 
 # ---- who does not belong here ----------------------------------------------------------------
 
-CALL = json.dumps(
-    {
-        "jsonrpc": "2.0",
-        "id": 1,
-        "method": "tools/call",
-        "params": {"name": "reply", "arguments": {"text": "hi"}},
-    }
-).encode()
+HI = {"name": "reply", "arguments": {"text": "hi"}}
+CALL = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": HI}).encode()
 
 
 @pytest.mark.parametrize(
@@ -254,11 +247,7 @@ CALL = json.dumps(
 def test_a_request_that_does_not_belong_here_is_refused_and_told_of(
     served: Served, changes: dict[str, str | None], status: int
 ) -> None:
-    filled = {
-        name: value and value.format(port=served.server.port, token=served.token)
-        for name, value in changes.items()
-    }
-    got, answer, _ = served.ask(CALL, headers=served.headers(**filled))
+    got, answer, _ = served.ask(CALL, headers=served.headers(**changes))
     assert got == status
     assert answer["error"].startswith("expected ")
     assert served.calls == []
@@ -278,11 +267,7 @@ def test_a_request_that_does_not_belong_here_is_refused_and_told_of(
     ids=str,
 )
 def test_the_ways_to_belong_here(served: Served, changes: dict[str, str]) -> None:
-    filled = {
-        name: value.format(port=served.server.port, token=served.token)
-        for name, value in changes.items()
-    }
-    status, _, _ = served.ask(CALL, headers=served.headers(**filled))
+    status, _, _ = served.ask(CALL, headers=served.headers(**changes))
     assert status == 200
     assert len(served.calls) == 1
     assert served.refusals == []

@@ -18,6 +18,7 @@ from mimikit.tools.reader import RoleReader
 from mimikit.tools.session import TellerSession, ToolCaller, ToolSession
 from mimikit.triggers import conditions
 from tests.support.memory_disk import MemoryDisk
+from tests.support.reading import cond
 from tests.support.searching import plain_search
 
 NOW = datetime(2026, 12, 1, 9, 0, tzinfo=UTC)
@@ -74,7 +75,7 @@ def desk(
 
 
 def done(task_id: str) -> dict[str, Any]:
-    return {"type": "task_done", "params": {"taskId": task_id}}
+    return cond("task_done", taskId=task_id)
 
 
 def test_steps_named_by_labels_become_a_chain_whose_last_result_is_told() -> None:
@@ -89,25 +90,14 @@ def test_steps_named_by_labels_become_a_chain_whose_last_result_is_told() -> Non
     assert (test.type, test.once, test.notify) == ("conditional", True, "failure")
     assert (build.notify, publish.notify) == ("failure", "teller")
     assert test.condition.to_dict() == done(build.id)
-    assert publish.condition.to_dict() == {
-        "type": "and",
-        "params": {"conditions": [done(test.id), done(build.id)]},
-    }
+    assert publish.condition.to_dict() == cond("and", conditions=[done(test.id), done(build.id)])
     assert {test.trace_id, publish.trace_id, build.trace_id} == {"trace-1"}
 
 
 def test_labels_work_inside_conditions_and_ids_of_before_do_too() -> None:
     here = desk("task-old")
     here.call("delegate", {"prompt": "a", "label": "a"})
-    condition = {
-        "type": "or",
-        "params": {
-            "conditions": [
-                {"type": "task_failed", "params": {"taskId": "a"}},
-                {"type": "task_done", "params": {"taskId": "task-old"}},
-            ]
-        },
-    }
+    condition = cond("or", conditions=[cond("task_failed", taskId="a"), done("task-old")])
     assert here.call(
         "delegate", {"prompt": "x", "type": "conditional", "condition": condition, "cooldown": 5}
     ).ok
@@ -194,27 +184,20 @@ def test_the_owners_own_sentence_may_name_any_path_and_command() -> None:
 
 
 A, B = {"prompt": "a", "label": "a"}, {"prompt": "b", "after": ["a"]}
+ONE, MORE = ("delegate", {"prompt": "c"}), ("delegate", {"prompt": "d", "more": True})
 
 
 @pytest.mark.parametrize(
     ("calls", "finals"),
     [
-        pytest.param([("delegate", {"prompt": "a"})], [True], id="one task"),
+        pytest.param([ONE], [True], id="one task"),
         pytest.param([("schedule", {"prompt": "a", "interval": 60})], [True], id="one trigger"),
         pytest.param([("delegate", A), ("delegate", B)], [False, True], id="a chain"),
         pytest.param([("delegate", A)], [False], id="a step that others are to name"),
-        pytest.param([("delegate", {"prompt": "a", "more": True})], [False], id="more is to come"),
-        pytest.param(
-            [("delegate", {"prompt": "a", "more": True}), ("delegate", {"prompt": "b"})],
-            [False, True],
-            id="more has come",
-        ),
-        pytest.param(
-            [("list_tasks", {}), ("delegate", {"prompt": "a"})], [False, True], id="looks"
-        ),
-        pytest.param(
-            [("delegate", {"prompt": "a"}), ("delegate", {})], [True, False], id="one is refused"
-        ),
+        pytest.param([MORE], [False], id="more is to come"),
+        pytest.param([MORE, ONE], [False, True], id="more has come"),
+        pytest.param([("list_tasks", {}), ONE], [False, True], id="looks"),
+        pytest.param([ONE, ("delegate", {})], [True, False], id="one is refused"),
     ],
 )
 def test_a_plan_is_whole_with_the_call_that_leaves_nothing_to_add_or_to_read(

@@ -17,6 +17,7 @@ from mimikit.protocol import paths
 from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.models import Command, EngineStatus
 from tests.support.fake_llm import Body, FakeLLM
+from tests.support.reading import record
 from tests.web.conftest import MakeWeb, Web, error_of
 
 KEY = "canary-key-7fq2"
@@ -54,9 +55,7 @@ def put(web: Web, name: str = "deep", **body: Any) -> Any:
 
 
 def command(web: Web) -> Command:
-    found = web.files.load(paths.command("cmd-1"), Command)
-    assert found is not None
-    return found
+    return record(web.files, paths.command("cmd-1"), Command)
 
 
 def test_engines_are_listed_with_state_and_roles_without_their_keys(mine: Web) -> None:

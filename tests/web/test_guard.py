@@ -75,17 +75,9 @@ BODIES: dict[tuple[str, str], dict[str, Any]] = {
 OPEN_ADDRESSES = {"/", "/assets/<tree_hash>/<path:name>", "/healthz", "/api/login"}
 
 WRONG_HOSTS = [
-    None,
-    "",
-    "evil.example",
-    "127.0.0.1.evil.example",
-    "evil.example@127.0.0.1",
-    "127.0.0.1:8787:8787",
-    "127.0.0.1, evil.example",
-    "0.0.0.0",  # noqa: S104 - a name that is asked for
-    "169.254.169.254",
-    "127.0.0.1\x00",
-    "2130706433",
+    *(None, "", "evil.example", "127.0.0.1.evil.example", "evil.example@127.0.0.1"),
+    *("127.0.0.1:8787:8787", "127.0.0.1, evil.example", "127.0.0.1\x00", "2130706433"),
+    *("0.0.0.0", "169.254.169.254"),  # noqa: S104 - a name that is asked for
 ]
 FOREIGN = [
     {"Origin": "https://evil.example"},

@@ -19,6 +19,7 @@ from mimikit.protocol.notify import ChannelQueue, Notice, NotificationState, Sen
 from mimikit.protocol.runtime import Improvement, SelfAwakeState
 from mimikit.roles.worktree import BRANCHES, Worktrees
 from mimikit.web.api.routing import EXTENSION
+from tests.support.reading import record
 from tests.web.conftest import START, MakeWeb, Web, error_of
 
 SECRET = "tok3n-of-mine"
@@ -84,9 +85,7 @@ def web(make_web: MakeWeb, monkeypatch: pytest.MonkeyPatch) -> Web:
 
 
 def command(web: Web) -> Command:
-    found = web.files.load(paths.command("cmd-1"), Command)
-    assert found is not None
-    return found
+    return record(web.files, paths.command("cmd-1"), Command)
 
 
 # ---- self-awake

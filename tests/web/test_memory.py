@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -241,18 +242,14 @@ def test_a_held_lock_is_reported(web: Web, monkeypatch: pytest.MonkeyPatch) -> N
 
 def at_once(*jobs: Callable[[], Any]) -> list[Any]:
     """Run the jobs concurrently; returns their results."""
-    start, given_ = threading.Barrier(len(jobs)), dict[int, Any]()
+    start = threading.Barrier(len(jobs))
 
-    def run(number: int, job: Callable[[], Any]) -> None:
+    def run(job: Callable[[], Any]) -> Any:
         start.wait()
-        given_[number] = job()
+        return job()
 
-    threads = [threading.Thread(target=run, args=pair) for pair in enumerate(jobs)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return [given_[number] for number in range(len(jobs))]
+    with ThreadPoolExecutor(len(jobs)) as pool:
+        return list(pool.map(run, jobs))
 
 
 def test_a_save_never_overwrites_a_concurrent_note(on_disk: Web) -> None:

@@ -73,6 +73,15 @@ function page(answers = {}, kept = {}) {
   return { clock, asked, went, told, focused, store, act, answers, kept, open, calls };
 }
 
+/** A page where "mine" was typed over the file, and then saved. */
+async function saved(answers) {
+  const there = page(answers);
+  await there.open(EDIT);
+  there.act.edit(PATH, { text: "mine" });
+  await there.act.save(PATH);
+  return there;
+}
+
 const EDIT = { view: "noteEdit", path: PATH };
 const READ = { view: "note", path: PATH, line: null };
 const form = ({ store }) => store.state.notes[PATH];
@@ -243,19 +252,12 @@ describe("a file", () => {
 });
 
 describe("a file that changed meanwhile", () => {
-  const changed = (text) => {
-    const error = new ApiError(409, "changed", "hash", {
-      current: text === null ? null : file(text),
-    });
-    return error;
-  };
+  const changed = (text) =>
+    new ApiError(409, "changed", "hash", { current: text === null ? null : file(text) });
 
   test("is told, looked at and overwritten, guarded by the version that was seen", async () => {
-    const there = page({ note: file("a"), saveNote: changed("theirs") });
-    const { act, open, calls, focused, answers, went } = there;
-    await open(EDIT);
-    act.edit(PATH, { text: "mine" });
-    await act.save(PATH);
+    const there = await saved({ note: file("a"), saveNote: changed("theirs") });
+    const { act, calls, focused, answers, went } = there;
     assert.equal(form(there).conflict.current.text, "theirs");
     assert.equal(form(there).text, "mine");
     assert.deepEqual(focused, ["#note-conflict"]);
@@ -266,29 +268,19 @@ describe("a file that changed meanwhile", () => {
   });
 
   test("may be taken as it is", async () => {
-    const there = page({ note: file("a"), saveNote: changed("theirs") });
-    const { act, open } = there;
-    await open(EDIT);
-    act.edit(PATH, { text: "mine" });
-    await act.save(PATH);
-    act.startFrom(PATH, form(there).conflict.current);
+    const there = await saved({ note: file("a"), saveNote: changed("theirs") });
+    there.act.startFrom(PATH, form(there).conflict.current);
     const { text, conflict, base } = form(there);
     assert.deepEqual([text, conflict, base.hash], ["theirs", null, "hash of theirs"]);
   });
 
   test("by our own save that came twice is saved", async () => {
-    const there = page({ note: file("a"), saveNote: changed("mine") });
-    await there.open(EDIT);
-    there.act.edit(PATH, { text: "mine" });
-    await there.act.save(PATH);
+    const there = await saved({ note: file("a"), saveNote: changed("mine") });
     assert.deepEqual(there.went, [READ]);
   });
 
   test("or is gone, can be written again", async () => {
-    const there = page({ note: file("a"), saveNote: changed(null) });
-    await there.open(EDIT);
-    there.act.edit(PATH, { text: "mine" });
-    await there.act.save(PATH);
+    const there = await saved({ note: file("a"), saveNote: changed(null) });
     assert.equal(form(there).conflict.current, null);
     there.answers.saveNote = (path, { text }) => file(text);
     await there.act.overwrite(PATH);
@@ -347,10 +339,8 @@ describe("what is typed", () => {
   });
 
   test("and could not be saved stays, with the reason", async () => {
-    const there = page({ note: file("a"), saveNote: new ApiError(422, "the text is too long") });
-    await there.open(EDIT);
-    there.act.edit(PATH, { text: "mine" });
-    await there.act.save(PATH);
+    const saveNote = new ApiError(422, "the text is too long");
+    const there = await saved({ note: file("a"), saveNote });
     const { text, error, busy } = form(there);
     assert.deepEqual([text, error, busy], ["mine", "the text is too long", false]);
     assert.deepEqual(there.focused, ["#note-error"]);

@@ -51,54 +51,40 @@ const snapshot = (more = {}) => ({
   ...more,
 });
 
-const loaded = (more) =>
-  reduce(initialState(), { type: "snapshot", snapshot: snapshot(more), now: NOW });
+const met = (state, more, now = NOW) =>
+  reduce(state, { type: "snapshot", snapshot: snapshot(more), now });
+const loaded = (more) => met(initialState(), more);
 const hear = (state, ...changes) =>
   changes.reduce((before, change) => reduce(before, { type: "change", change }), state);
 const ids = (items) => items.map((item) => item.id);
 
 describe("a snapshot", () => {
   test("takes the server's clock, however wrong ours is", () => {
-    const state = reduce(initialState(), {
-      type: "snapshot",
-      snapshot: snapshot(),
-      now: NOW - 90_000,
-    });
+    const state = met(initialState(), {}, NOW - 90_000);
     assert.equal(state.skewMs, 90_000);
     assert.equal(reduce(state, { type: "tick", now: NOW - 80_000 }).now, NOW + 10_000);
   });
 
   test("keeps the older pages that were loaded where it meets them", () => {
     let state = loaded({ messages: [message("m3")], before: "b3" });
-    state = reduce(state, {
-      type: "olderLoaded",
-      messages: [message("m1"), message("m2")],
-      before: "b1",
-    });
-    state = reduce(state, {
-      type: "snapshot",
-      snapshot: snapshot({ messages: [message("m3"), message("m4")], before: "b3" }),
-      now: NOW,
-    });
+    const messages = [message("m1"), message("m2")];
+    state = reduce(state, { type: "olderLoaded", messages, before: "b1" });
+    state = met(state, { messages: [message("m3"), message("m4")], before: "b3" });
     assert.deepEqual(ids(state.messages), ["m1", "m2", "m3", "m4"]);
     assert.equal(state.before, "b1");
   });
 
   test("drops the loaded pages where there is a gap between", () => {
-    let state = loaded({ messages: [message("m1")], before: "b1" });
-    state = reduce(state, {
-      type: "snapshot",
-      snapshot: snapshot({ messages: [message("m90")], before: "b90" }),
-      now: NOW,
-    });
+    const first = loaded({ messages: [message("m1")], before: "b1" });
+    const state = met(first, { messages: [message("m90")], before: "b90" });
     assert.deepEqual(ids(state.messages), ["m90"]);
     assert.equal(state.before, "b90");
   });
 
   test("ends the unsent state of what it knows, and keeps what it does not", () => {
     const outbox = ["known", "waits", "lost"].map((id) => ({ id, text: id, state: "failed" }));
-    const given = snapshot({ messages: [message("known")], inbox: [waiting("waits")] });
-    const state = reduce({ ...loaded(), outbox }, { type: "snapshot", snapshot: given, now: NOW });
+    const given = { messages: [message("known")], inbox: [waiting("waits")] };
+    const state = met({ ...loaded(), outbox }, given);
     assert.deepEqual(ids(state.outbox), ["lost"]);
   });
 
