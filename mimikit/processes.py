@@ -33,7 +33,7 @@ def check_consumer_starts(state: State) -> None:
     state = state.read_only()
     if state.files.exists(paths.CONSUMER_LOCK):
         consumer_lock.free_lock(state).release()
-    Store.open(state.files, state.settings, state.clock, live=LiveRuns(), log=state.log)
+    Store(state.files, state.settings, state.clock, live=LiveRuns(), log=state.log)
     Prompts(state.files)
 
 
