@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NoReturn
 
+from mimikit import notifications
 from mimikit.config import Settings
 from mimikit.errors import BadInput
 from mimikit.protocol import paths
@@ -32,7 +33,7 @@ def check_consumer_starts(state: State) -> None:
     state = state.read_only()
     if state.files.exists(paths.CONSUMER_LOCK):
         consumer_lock.free_lock(state).release()
-    Store.open(state.files, state.settings, state.clock, live=LiveRuns(), log=state.log)
+    Store(state.files, state.settings, state.clock, live=LiveRuns(), log=state.log)
     Prompts(state.files)
 
 
@@ -148,6 +149,7 @@ class ConsumerProcess:
             core.seat.close(timeout_s=state.settings.limits.kill_after_s + 2)
             self.context.engines.close()
             self.supervisor.tick(passes=10)  # the rest is for the next start
+            notifications.close()
             self.close()
             self.search.close()
             store.ledger.checkpoint()

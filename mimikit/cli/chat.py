@@ -184,8 +184,7 @@ class ChatSession:
 
         def is_over() -> bool:
             """No task of the traces is live or unreported; runs of triggers do not count."""
-            asks = self._client.question() not in (None, open_before)
-            if asks or clock.monotonic() >= until_s:
+            if self._client.question() not in (None, open_before) or clock.monotonic() >= until_s:
                 return True
             if self._goes_on(traces):
                 return False

@@ -189,7 +189,7 @@ def trigger_notes(state: ReadOnlyState, trigger: Trigger) -> list[str]:
     context = client.situation(state)
     is_reminder = trigger.profile == REMINDER
     verb = "reminds you" if is_reminder else "runs"
-    what = f"{verb} {trigger_words(trigger, context.title_of)['en']}"
+    what = f"{verb} {trigger_words(trigger, context)['en']}"
     plan = trigger.schedule
     times = schedule.upcoming(plan, now=context.now, zone=context.zone) if plan else []
     if times:

@@ -187,7 +187,7 @@ class MemorySearch:
         all_matches: list[Match] = []
         scores: dict[str, float] = {}
         for scope in scopes:
-            totals = TermTotals.sum([recent.totals(scope), view.totals(scope)])
+            totals = TermTotals.sum([recent.totals[scope], view.totals[scope]])
             if not totals.passages:
                 continue
             try:

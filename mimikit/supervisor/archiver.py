@@ -85,13 +85,11 @@ class Archiver:
             store.log.write("error", "history_overflow", messages=len(messages))
         self._is_over_limit = is_over
         # A conversation above its caps is archived at once.
-        forced = is_over or len(messages) > store.conversation.caps.soft
-        if not forced and not archive.is_due(messages, now, last, rules=rules):
+        is_due = is_over or len(messages) > store.conversation.caps.soft
+        if not is_due and not archive.is_due(messages, now, last, rules=rules):
             return []
         zone, available = store.settings.zone, self.summaries.available()
-        groups = archive.plan_archive(
-            messages, now, zone, last, rules=rules, forced=forced, summaries=available
-        )
+        groups = archive.plan_archive(messages, now, zone, rules=rules, summaries=available)
         changes: dict[str, dict[str, object]] = {}
         for group in groups:
             task_id = None if group.kind == "raw" else _task_id(group)

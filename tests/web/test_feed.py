@@ -352,7 +352,7 @@ def test_stopping_ends_every_stream_and_refuses_new_ones(web) -> None:
     assert [list(stream.frames) for stream in streams] == [[], [], []]
     assert web.ask("GET", "/api/events").status_code == 503
     with pytest.raises(MimikitError, match="streams are open"):
-        web.site.feed.enter(None)
+        web.site.feed.enter(None, None)
 
 
 def test_a_stream_survives_read_errors(make_web, monkeypatch) -> None:

@@ -11,7 +11,6 @@ from flask import Response, request
 from pydantic import Field, StringConstraints
 
 from mimikit.conversation import attachments, inbox
-from mimikit.conversation.turn_prompts import TurnPrompt
 from mimikit.errors import BadRecord, Conflict, UnsafeFile
 from mimikit.language.phrases import named_zone
 from mimikit.protocol.ids import new_id
@@ -19,7 +18,7 @@ from mimikit.protocol.json import table_of, tables_of
 from mimikit.protocol.models import MAX_TEXT, FileRef, InboxItem
 from mimikit.protocol.records import check_text
 from mimikit.views.base import View
-from mimikit.views.messages import MessagesPage, sent_message, turn_prompt
+from mimikit.views.messages import MessagesPage, TurnReport, sent_message, turn_hits, turn_prompt
 from mimikit.views.snapshot import SnapshotView
 from mimikit.web.api import routing
 from mimikit.web.api.routing import ClientId, EndpointRegistry, Input, Site, current_site, id_taken
@@ -71,7 +70,8 @@ class AcceptedView(View):
 @area.route("GET", "/api/snapshot", SnapshotView)
 def snapshot() -> SnapshotView:
     """Everything that the page shows first."""
-    return current_site().state.snapshot()
+    site = current_site()
+    return site.state.snapshot(site.reader)
 
 
 @area.route("GET", "/api/messages", MessagesPage, query=MessagesQuery)
@@ -114,11 +114,14 @@ def answer_question(body: AnswerInput) -> AcceptedView:
     return _accept(site, item)
 
 
-@area.route("GET", "/api/turns/<turn_id>", TurnPrompt, query=Input)
-def show_turn(_: Input, turn_id: str) -> TurnPrompt:
-    """The prompt of a turn or a task's run, and its tool calls; of the last 200 runs."""
-    prompt = turn_prompt(current_site().files, turn_id)
-    return routing.existing(prompt, f"prompt of {turn_id}; the last 200 are kept")
+@area.route("GET", "/api/turns/<turn_id>", TurnReport, query=Input)
+def show_turn(_: Input, turn_id: str) -> TurnReport:
+    """What a turn or a task's run was given, what it called, and its cost."""
+    site = current_site()
+    hits, run = turn_hits(site.files, turn_id), turn_prompt(site.files, turn_id)
+    routing.existing(run or hits, f"record of turn {turn_id[:128]}")
+    cost = site.state.usage.of_task(turn_id, run.at).cost if run else {}
+    return TurnReport(hits=hits or [], run=run, cost=cost)
 
 
 _LOCKS = [threading.Lock() for _ in range(64)]

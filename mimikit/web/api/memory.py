@@ -12,7 +12,6 @@ from mimikit.memory import notes
 from mimikit.protocol.records import check_text
 from mimikit.views import memory as views
 from mimikit.views.backlog import BacklogView, backlog_view
-from mimikit.views.messages import TurnHitList, turn_hits
 from mimikit.web.api import routing
 from mimikit.web.api.routing import (
     Answer,
@@ -132,13 +131,6 @@ def save(note: NoteInput, path: str) -> Answer:
             return current  # a repeated request is no conflict
         return NoteConflict(error=ErrorDetail.of(error, message=str(error)), current=current), 409
     return site.library.view(target, saved)
-
-
-@memory.route("GET", "/api/turns/<turn_id>/memory", TurnHitList, query=Input)
-def of_turn(_: Input, turn_id: str) -> TurnHitList:
-    """The memory hits in a turn's prompt."""
-    hits = turn_hits(current_site().files, turn_id)
-    return TurnHitList(hits=existing(hits, f"record of turn {turn_id}"))
 
 
 def _memory_path(path: str) -> views.MemoryPath:

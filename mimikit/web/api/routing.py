@@ -27,6 +27,7 @@ from mimikit.config import Settings
 from mimikit.engines import setup
 from mimikit.engines.setup import EndpointTrial, TrialReport
 from mimikit.errors import BadInput, BadRecord, Conflict, ErrorCode, MimikitError, NotFound
+from mimikit.language.phrases import named_zone
 from mimikit.log import EventLog
 from mimikit.protocol import paths
 from mimikit.protocol.files import ReadOnlyFiles
@@ -162,6 +163,11 @@ class Site:
     def is_remote(self) -> bool:
         """Whether input from this page may not run commands, even later."""
         return not self.is_local and not self.settings.web.allow_commands
+
+    @property
+    def reader(self) -> ZoneInfo | None:
+        """The time zone of the page that asks; None: unknown."""
+        return named_zone(request.headers.get("X-Mimikit-Zone"))
 
     def take_input(self) -> None:
         """Count a message or a file; RequestDenied when there are too many in a minute."""

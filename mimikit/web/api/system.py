@@ -75,7 +75,8 @@ def status(_: Input) -> StatusView:
 @status_area.route("GET", "/api/home", HomeView, query=Input)
 def home(_: Input) -> HomeView:
     """What needs you, what runs, what fires next, the runs of the last 24 hours, today's usage."""
-    return current_site().state.home()
+    site = current_site()
+    return site.state.home(site.reader)
 
 
 @status_area.route("GET", "/api/usage", UsageReport, query=UsageQuery)
@@ -116,7 +117,7 @@ def events(query: ChangesQuery) -> Response:
     site = current_site()
     is_allowed = site.guard.still_valid(g.key)
     is_connected = connection_check(request.environ.get("gunicorn.socket"))
-    slot = site.feed.enter(query.tab or request.headers.get("X-Mimikit-Tab"))
+    slot = site.feed.enter(query.tab or request.headers.get("X-Mimikit-Tab"), site.reader)
     text = site.feed.stream(
         slot,
         request.headers.get("Last-Event-ID") or query.since,
@@ -136,7 +137,7 @@ def events(query: ChangesQuery) -> Response:
 def changes(query: ChangesQuery) -> ChangeList:
     """Changes since a cursor, for a page without a stream; always with the status."""
     site = current_site()
-    batch = site.feed.read(query.since)
+    batch = site.feed.read(query.since, site.reader)
     events = [change for _, change in batch.changes]
     if not any(isinstance(change, StatusChange) for change in events):
         events.append(StatusChange(status=site.state.status()))

@@ -225,7 +225,7 @@ def show_trace(_: Input, trace_id: str) -> TraceView:
     chain = chains.around(site.files, trace_id, traced)
     if not chain.tasks and not chain.triggers:
         raise NotFound(f"there is no trace {trace_id}", field="id")
-    around = site.state.situation(consumer)
+    around = site.state.situation(consumer, site.reader)
     shown = [triggers.find(site.files, id_, around) for id_ in chain.triggers]
     return TraceView(
         tasks=traced,

@@ -80,12 +80,6 @@ class TimingInput(Input):
     cooldown: Annotated[float, Field(ge=0, le=366 * 86400)] | None = None
 
 
-class TriggerQuery(Input):
-    """The zone of times in words; by default the workspace's."""
-
-    timezone: Annotated[str, StringConstraints(max_length=64)] | None = None
-
-
 class TriggerInput(tasks.TaskInput, TimingInput):
     overlap: Literal["skip", "queue"] = "skip"
     once: bool = False
@@ -186,17 +180,17 @@ def _schedule(body: ScheduleInput, timezone: str | None, now: datetime, zone: Zo
 def listed(_: Input) -> views.TriggerList:
     """Every trigger."""
     site = current_site()
-    return views.TriggerList(triggers=views.listed(site.files, site.state.situation()))
+    situation = site.state.situation(reader=site.reader)
+    return views.TriggerList(triggers=views.listed(site.files, situation))
 
 
-@area.route("GET", "/api/triggers/<trigger_id>", chains.TriggerDetail, query=TriggerQuery)
-def show(query: TriggerQuery, trigger_id: str) -> chains.TriggerDetail:
+@area.route("GET", "/api/triggers/<trigger_id>", chains.TriggerDetail, query=Input)
+def show(_: Input, trigger_id: str) -> chains.TriggerDetail:
     """A trigger, why it waits, its runs and its chain; also a removed one."""
     site = current_site()
     consumer = site.state.consumer()
-    zone = schedule.time_zone(query.timezone) if query.timezone else site.settings.zone
-    around = site.state.situation(consumer)
-    found = chains.trigger_detail(site.files, trigger_id, around, consumer.live, zone)
+    situation = site.state.situation(consumer, site.reader)
+    found = chains.trigger_detail(site.files, trigger_id, situation, consumer.live)
     detail = existing(found, f"trigger {trigger_id}")
     used = site.state.usage.of_trigger(trigger_id, site.clock.now())
     job = site.state.jobs.find(trigger_id, consumer.live)
@@ -212,14 +206,14 @@ def preview(body: TimingInput) -> TriggerPreview:
     with bad_value():
         request = TaskRequest(prompt="preview", origin="http")
         trigger = requests.new_trigger(site.files, request, chosen, now)
-    around, plan = site.state.situation(), trigger.schedule
+    around, plan = site.state.situation(reader=site.reader), trigger.schedule
     every_s = site.settings.triggers.llm_eval_interval_s
     return TriggerPreview(
         type=trigger.type,
         schedule=plan,
         condition=trigger.condition,
         cooldown=views.cooldown_of(trigger),
-        words=trigger_words(trigger, around.title_of),
+        words=trigger_words(trigger, around),
         next=schedule.upcoming(plan, now=now, zone=site.settings.zone) if plan else [],
         notes=views.notes(trigger, around, asked_every_s=every_s),
     )
