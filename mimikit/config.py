@@ -243,7 +243,7 @@ class Settings(BaseSettings):
     @classmethod
     def _known_zone(cls, name: str) -> str:
         if name and not _is_zone(name):
-            raise ValueError(f"expected an IANA time zone such as Asia/Shanghai, got {name!r}")
+            raise ValueError("expected an IANA time zone such as Asia/Shanghai")
         return name
 
     @model_validator(mode="after")

@@ -104,7 +104,7 @@ class EndpointSettings(SettingsSection):
                 "expected an address such as http://127.0.0.1:11434/v1, without a name, a key or "
                 "a query in it"
             )
-        return url.rstrip("/")
+        return re.sub(r"(/chat/completions|/responses)?/*\Z", "", url)
 
     @model_validator(mode="after")
     def _one_key(self) -> Self:

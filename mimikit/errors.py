@@ -19,7 +19,7 @@ ErrorCode: TypeAlias = Literal[
     # triggers, settings, memory
     "bad_when", "bad_cron", "no_future_time", "no_subject", "condition_cycle", "trigger_broken",
     "nothing_to_change", "bad_settings", "bad_address", "bad_key", "bad_variable", "key_again",
-    "bad_note_name", "not_utf8", "files_full",
+    "bad_note_name", "not_utf8", "files_full", "no_apprise",
 ]  # fmt: skip
 """What an error means; the page has words for each, in its reader's language."""
 ErrorParams: TypeAlias = Mapping[str, str | int | float]

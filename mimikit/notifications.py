@@ -15,6 +15,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 from typing import Any, Literal
 
 from pydantic import BaseModel
@@ -32,6 +33,9 @@ _URL = re.compile(r"[a-z][a-z0-9+.-]{0,30}://\S{1,2000}", re.IGNORECASE)
 _URL_PARTS = re.compile(r"[/:@?&=#,]+")
 _UNCLEAR = re.compile("exception: .*(read timed|operation timed|: timed|aborted|reset by)")
 """In the log of Apprise: the message may have arrived nevertheless."""
+_children: list[subprocess.Popen[bytes]] = []
+"""The processes that send."""
+_is_closed = threading.Event()
 _DESKTOP = ("DBUS_SESSION_BUS_ADDRESS", "DISPLAY", "WAYLAND_DISPLAY", "XDG_RUNTIME_DIR")
 
 
@@ -47,6 +51,8 @@ def add(files: Files, name: str, url: str) -> None:
         raise BadInput(f"{message}, that begins with a letter; got {name[:40]!r}", field="name")
     if not _URL.fullmatch(url := url.strip()):
         raise BadInput("expected a URL such as ntfy://TOPIC, got something else", field="url")
+    if not is_installed():
+        raise BadInput(INSTALL, code="no_apprise")
     report = _in_child(url)
     if report.outcome != "sent":
         raise BadInput(report.error, field="url")
@@ -101,19 +107,34 @@ def _in_child(url: str, title: str = "", text: str = "") -> DeliveryReport:
     if not is_installed():
         return DeliveryReport(outcome="failed", error=INSTALL)
     try:
-        ended = subprocess.run(
+        with subprocess.Popen(
             [sys.executable, "-P", "-m", "mimikit.notifications"],
-            input=json.dumps([url, title, text]).encode(),
-            capture_output=True,
-            timeout=SEND_TIMEOUT_S,
-            check=True,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
             env=network_environment((*_DESKTOP, "REQUESTS_CA_BUNDLE")),
-        )
-        return DeliveryReport.model_validate_json(ended.stdout)
+        ) as child:
+            _children.append(child)
+            if _is_closed.is_set():
+                child.kill()
+            try:
+                asked = json.dumps([url, title, text]).encode()
+                answered, _ = child.communicate(asked, timeout=SEND_TIMEOUT_S)
+            finally:
+                child.kill()
+                _children.remove(child)
+        return DeliveryReport.model_validate_json(answered)
     except subprocess.TimeoutExpired:
         return DeliveryReport(outcome="unknown", error=f"no answer within {SEND_TIMEOUT_S} s")
-    except (subprocess.CalledProcessError, ValueError):
+    except ValueError:
         return DeliveryReport(outcome="unknown", error="the sending process gave no answer")
+
+
+def close() -> None:
+    """End what is being sent: this process stops. It may have arrived."""
+    _is_closed.set()
+    for child in list(_children):
+        child.kill()
 
 
 # ---- the child

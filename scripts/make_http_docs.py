@@ -162,6 +162,7 @@ curl -H "Authorization: Bearer $(mimikit token)" -H "Content-Type: application/j
 
 - Every route but `POST /api/login` and `GET /healthz` needs the token as above, or the `key` that a
   login answered as the header `X-Mimikit-Session`.
+- Times in words are in the zone that the header `X-Mimikit-Zone` names, such as `Asia/Shanghai`.
 - Bodies are JSON with `Content-Type: application/json`; a key that is not known is an error. Only
   the body of `POST /api/files` is the file itself, as `application/octet-stream`.
 - What goes wrong is answered as `{"error": {"code": …, "field": …, "params": …, "message": …}}`

@@ -80,7 +80,8 @@ def _operation(
     }
     if route.body:
         content = _content(refs[route.body, "validation"])
-        operation["requestBody"] = {"required": not route.body.may_be_empty, **content}
+        required = any(field.is_required() for field in route.body.model_fields.values())
+        operation["requestBody"] = {"required": required, **content}
     return operation
 
 

@@ -141,7 +141,7 @@ def forget(cli: CliContext, what: tuple[str, ...], everything: bool, as_json: bo
     found = notes.find_notes(state.files, text)
     if not found:
         raise NotFound(f"expected a note, got {text!r}, which matches none")
-    if len(found) > 1 and not everything:
+    if len({note.content for note in found}) > 1 and not everything:
         listed = "".join(f"\n  {note.note_id or note.path}  {note.content}" for note in found)
         raise BadInput(f"{len(found)} notes match; name one by its id, or use --all:{listed}")
     for note in found:

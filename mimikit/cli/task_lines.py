@@ -242,7 +242,7 @@ def trigger_list(view: TriggerList, context: RenderContext) -> Iterable[str]:
             terminal.clip(one_line(trigger.words["en"]), most),
             context.ago(trigger.last_run_at, "never"),
             context.ago(trigger.next_run_at if trigger.enabled else None),
-            str(trigger.fire_count),
+            str(trigger.fire_count + trigger.request_count),
             ("reminder: " if trigger.profile == REMINDER else "") + one_line(trigger.title),
         )
         for trigger in view.triggers
@@ -283,7 +283,7 @@ def _trigger_facts(trigger: TriggerView, context: RenderContext) -> list[Fact]:
         ("result", trigger.last["en"] if trigger.last else None),
         ("next run", next_run and context.when(next_run)),
         ("cooldown", terminal.span(trigger.cooldown) if trigger.cooldown else None),
-        ("runs", str(trigger.fire_count)),
+        ("runs", f"{trigger.fire_count} by itself, {trigger.request_count} on request"),
         ("notify", trigger.told["en"]),
         ("failing", f"the last {failures} failed{alike}" if failures else None),
         ("last runs", ", ".join(run.state for run in trigger.recent)),

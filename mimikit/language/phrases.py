@@ -292,6 +292,14 @@ def zone_name(key: str) -> str:
     return "UTC" if key == "Etc/UTC" else key
 
 
+def without_zone(words: Words, zone: ZoneInfo | None) -> Words:
+    """For a reader in that zone, to whom it is not named."""
+    if zone is None:
+        return words
+    en, zh = f" ({zone_name(zone.key)})", f"（{zone_name(zone.key)}）"
+    return {it: text.replace(en, "").replace(zh, "") for it, text in words.items()}
+
+
 def local_time(at: datetime, zone: ZoneInfo) -> datetime:
     """Convert to a zone; unchanged at the ends of the calendar."""
     try:

@@ -47,7 +47,12 @@ def for_screen(text: str) -> str:
 
 
 def _without_joiners(text: str) -> str:
-    return text if text.isascii() else _NEEDLESS.sub("", text)
+    return text if text.isascii() else _NEEDLESS.sub("", whole_characters(text))
+
+
+def whole_characters(text: str) -> str:
+    """Join halves of UTF-16 characters, as JSON may hold them; replace those without the other."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 _MOVERS = "\r\b\x1b\x9b"

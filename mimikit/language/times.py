@@ -341,8 +341,7 @@ def _clocks(parts: _Parts) -> list[TimeOfDay] | None:
     part = part or parts.part
     read = [clock_of(match, part) for match in matches]
     if part and not matches:
-        has_day = (parts.day or parts.days or parts.step) is not None
-        read = [default_time(part, has_day=has_day)]
+        read = [default_time(part, has_day=bool(parts.day or parts.days or parts.step))]
     clocks = [clock for clock in read if clock is not None]
     return clocks if len(clocks) == len(read) else None
 

@@ -363,16 +363,19 @@ class TurnRecord(Record):
     completed_at: Instant
 
 
+Action: TypeAlias = Literal[
+    "cancel", "retry", "pause", "resume",
+    "trigger_pause", "trigger_resume", "trigger_remove", "trigger_run", "trigger_edit",
+    "engine_use", "engine_try", "engine_set", "engine_remove", "budget_set",
+    "retention_set", "notify_set", "self_awake_set", "self_awake_run",
+]  # fmt: skip
+
+
 class Command(Record):
     """A command of the user, applied once by the supervisor: `commands/{id}.json`."""
 
     id: Id
-    action: Literal[
-        "cancel", "retry", "pause", "resume",
-        "trigger_pause", "trigger_resume", "trigger_remove", "trigger_run", "trigger_edit",
-        "engine_use", "engine_try", "engine_set", "engine_remove", "budget_set",
-        "retention_set", "notify_set", "self_awake_set", "self_awake_run",
-    ]  # fmt: skip
+    action: Action
     target: str = ""
     args: dict[str, Any] = Field(default_factory=dict)
     created_at: Instant

@@ -279,6 +279,8 @@ class TriggerState(Record):
     seen: dict[str, Any] = Field(default_factory=dict)
     initialized: bool = False
     fire_count: int = 0
+    request_count: int = Field(default=0, exclude_if=lambda count: not count)
+    """Runs on request, which are no firings."""
     schedule_fires: int = Field(default=0, exclude_if=lambda count: not count)
     """Firings since the schedule was last changed, for its `times`."""
     last_task_id: Id | None = None

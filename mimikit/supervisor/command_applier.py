@@ -226,7 +226,10 @@ class CommandApplier:
             title = trigger.title or None
             self._ledger.write("ordered", trigger.id, now, taskId=task.id, title=title)
         state = registry.state(self._files, trigger.id)
-        registry.save_state(self._files, trigger.id, state.but(last_task_id=task.id))
+        if state.last_task_id != task.id:  # a crash may have it applied again
+            count = state.request_count + 1
+            state = state.but(last_task_id=task.id, request_count=count)
+            registry.save_state(self._files, trigger.id, state)
         return _Outcome(f"started as {task.id}", result_id=task.id)
 
     def _trigger_edit(self, command: Command, now: datetime) -> _Outcome:

@@ -244,7 +244,7 @@ class TellerSession(ToolSession):
         found = [
             note for note in self._reader.notes(args.what) if note not in self.effects.forgotten
         ]
-        contents = [note.content for note in [*fresh, *found]]
+        contents = list(dict.fromkeys(note.content for note in [*fresh, *found]))
         if not contents:
             raise BadInput(f"what: expected a note, got {args.what!r}, which matches none")
         if len(contents) > 1 and args.scope == "notes":

@@ -25,6 +25,7 @@ from mimikit.language.phrases import (
     moment_words,
     named_zone,
     say_both,
+    without_zone,
 )
 from mimikit.protocol.models import REMINDER, EndStatus, FailureReason, Instant, parse_time
 from mimikit.protocol.triggers import (
@@ -55,27 +56,31 @@ _LATE = timedelta(seconds=60)
 # ---- schedules and conditions as text
 
 
-def trigger_words(trigger: Trigger, title_of: TitleOf = str) -> Words:
+def trigger_words(trigger: Trigger, here: ExplanationContext | None = None) -> Words:
     if trigger.schedule is not None:
-        return schedule_words(trigger.schedule)
+        return schedule_words(trigger.schedule, here)
     if trigger.condition is not None:
-        inner = condition_words(trigger.condition, title_of)
+        inner = condition_words(trigger.condition, here.title_of if here else str)
         return say_both("trigger_when_once" if trigger.once else "trigger_when", inner=inner)
     return say_both("trigger_never")
 
 
-def schedule_words(plan: Schedule) -> Words:
+def schedule_words(plan: Schedule, here: ExplanationContext | None = None) -> Words:
     """A schedule as text: `every 10 seconds`, 「每周一 09:00（Asia/Shanghai）」."""
-    zone = named_zone(plan.timezone) or ZoneInfo("UTC")
+    reader = here.reader if here else None
+    own = plan.timezone or (here.zone.key if here and reader else None)
+    zone = reader or named_zone(plan.timezone) or ZoneInfo("UTC")
     if plan.interval is not None:
         words = {language: interval_words(plan.interval, language) for language in TABLE}
     elif plan.cron is not None:
-        words = {it: cron_words(plan.cron, it, plan.timezone, plan.limits) for it in TABLE}
+        words = {it: cron_words(plan.cron, it, own, plan.limits) for it in TABLE}
     elif plan.run_at is not None:
-        words = say_both("trigger_once", moment=_moment(plan.run_at, zone))
+        moment = {it: moment_words(plan.run_at, zone, it) for it in TABLE}
+        words = say_both("trigger_once", moment=moment)
     else:
         return say_both("trigger_never")
-    return {it: limited_words(words[it], plan.limits, zone, it) for it in TABLE}
+    words = {it: limited_words(words[it], plan.limits, zone, it) for it in TABLE}
+    return without_zone(words, reader)
 
 
 def condition_words(condition: Condition, title_of: TitleOf = str) -> Words:
@@ -125,6 +130,9 @@ State = Literal[
 class ExplanationContext:
     now: datetime
     zone: ZoneInfo
+    """The workspace's."""
+    reader: ZoneInfo | None = None
+    """The zone of who reads it: moments are said in it, and it is not named."""
     title_of: TitleOf = str
     consumer_up: bool = True
     queues_paused: bool = False
@@ -190,7 +198,7 @@ def explain(
         state=kind,
         headline=title,
         lines=[
-            say_both(runs, when=trigger_words(trigger, here.title_of)),
+            say_both(runs, when=trigger_words(trigger, here)),
             *_last_slot(state, slots, here),
             *_obstacles(trigger, state, broken, here),
         ],
@@ -275,8 +283,7 @@ def _last_slot(
         more = "+" if last.missed >= schedule.MAX_COUNTED else ""
         key = "missed_then_one" if last.missed == 1 else "missed_then"
         lines.append(say_both(f"trigger_{key}", n=f"{last.missed}{more}"))
-    key = "times_fired_one" if state.fire_count == 1 else "times_fired"
-    return [*lines, say_both(f"trigger_{key}", n=state.fire_count)]
+    return [*lines, say_both("trigger_times", fired=state.fire_count, asked=state.request_count)]
 
 
 def _obstacles(
@@ -363,7 +370,8 @@ def _reason(code: str) -> Words:
 
 
 def _when(time: datetime | None, here: ExplanationContext) -> str:
-    local, today = local_time(time or here.now, here.zone), local_time(here.now, here.zone).date()
+    zone = here.reader or here.zone
+    local, today = local_time(time or here.now, zone), local_time(here.now, zone).date()
     return f"{local:%H:%M:%S}" if local.date() == today else f"{local:%Y-%m-%d %H:%M}"
 
 
@@ -404,20 +412,18 @@ def report(
     next_at = _next_run(trigger, state, here)
     upcoming = None
     if next_at is not None and trigger.enabled and state.blocked_by is None:
-        upcoming = say_both("fact_next", moment=_moment(next_at, here.zone))
+        upcoming = say_both("fact_next", moment=_moment(next_at, here))
     end, last = state.last_end, None
     if end is not None:
         last = end_words("fact_last", end.status, end.failure_reason, end.error, end.at, here)
-    elif not state.fire_count:
+    elif state.last_task_id is None:
         last = say_both("fact_never")
     waits = None if kind in ("waits", "due") else title
     task_id = state.last_task_id
     is_open = task_id is not None and (end is None or end.task_id != task_id)
     if waits is None and is_open and task_id is not None and here.is_live(task_id):
         waits = say_both("fact_under_way")
-    return TriggerReport(
-        trigger_words(trigger, here.title_of), next_at, upcoming, last, waits, title
-    )
+    return TriggerReport(trigger_words(trigger, here), next_at, upcoming, last, waits, title)
 
 
 def _next_run(trigger: Trigger, state: TriggerState, here: ExplanationContext) -> datetime | None:
@@ -443,7 +449,7 @@ def end_words(
     here: ExplanationContext,
 ) -> Words:
     """How and when a run ended; `key`: the prefix of the phrases."""
-    moment = _moment(at, here.zone)
+    moment = _moment(at, here)
     if status != "failed":
         return say_both(f"{key}_{status}", moment=moment)
     why = say_both(f"reason_{reason or 'unknown'}")
@@ -453,8 +459,9 @@ def end_words(
 
 
 def not_before_words(at: datetime, here: ExplanationContext) -> Words:
-    return say_both("fact_not_before", moment=_moment(at, here.zone))
+    return say_both("fact_not_before", moment=_moment(at, here))
 
 
-def _moment(at: datetime, zone: ZoneInfo) -> Words:
-    return {language: moment_words(at, zone, language) for language in TABLE}
+def _moment(at: datetime, here: ExplanationContext) -> Words:
+    zone = here.reader or here.zone
+    return without_zone({it: moment_words(at, zone, it) for it in TABLE}, here.reader)

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
-from zoneinfo import ZoneInfo
 
 from mimikit.errors import UnsafeFile
 from mimikit.protocol import paths
@@ -138,11 +136,9 @@ def trigger_detail(
     trigger_id: str,
     situation: ExplanationContext,
     live: dict[str, LiveRun],
-    zone: ZoneInfo,
 ) -> TriggerDetail | None:
-    """None for an unknown trigger. Times in words are in `zone`."""
-    context = dataclasses.replace(situation, zone=zone)
-    explanation = triggers.explained(files, trigger_id, context)
+    """None for an unknown trigger."""
+    explanation = triggers.explained(files, trigger_id, situation)
     if explanation.state == "unknown":
         return None
     # A removed trigger is shown with the trace of its last run.

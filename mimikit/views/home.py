@@ -118,7 +118,7 @@ class HomeReader:
         due = [it for it in triggers if it.enabled and it.next_run_at and not it.blocked_by]
         retried = {str(line.get("retryOf")) for line in again}
         counts = open_failures(ended, retried, {trigger.id for trigger in paused})
-        drawn = sampled(ended)
+        drawn = sampled([it for it in ended if it.get("seat") != "planner"])
         recent = [str(line["id"]) for line in drawn[:MAX_READ]]
         found = self._ended([*recent, *counts])
         runs = {task.id: run for task in running if (run := run_view(task))}

@@ -107,8 +107,12 @@ class TurnHit(View):
     kind: str | None = None
 
 
-class TurnHitList(View):
+class TurnReport(View):
     hits: list[TurnHit]
+    """The passages of memory that it was given."""
+    run: TurnPrompt | None
+    """Null where no model answered, and beyond the last 200 runs."""
+    cost: dict[str, float]
 
 
 class ReplyReport(View):

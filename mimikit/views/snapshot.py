@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable
 from typing import Literal, cast
+from zoneinfo import ZoneInfo
 
 from pydantic import Field
 
@@ -168,15 +170,18 @@ class StateReader:
         usage = self.usage.today(self._clock.now(), consumer.current)
         return status.status_view(self.files, consumer, usage)
 
-    def home(self) -> HomeView:
+    def home(self, reader: ZoneInfo | None) -> HomeView:
         consumer = self.consumer()
-        listed = triggers.listed(self.files, self.situation(consumer))
+        listed = triggers.listed(self.files, self.situation(consumer, reader))
         return self._home.read(self._clock.now(), self.status(consumer), listed, consumer.live)
 
-    def situation(self, consumer: Consumer | None = None) -> ExplanationContext:
+    def situation(
+        self, consumer: Consumer | None = None, reader: ZoneInfo | None = None
+    ) -> ExplanationContext:
         consumer = consumer or self.consumer()
         now, zone = self._clock.now(), self._settings.zone
-        return status.situation(self.files, consumer, now=now, zone=zone, jobs=self.jobs)
+        here = status.situation(self.files, consumer, now=now, zone=zone, jobs=self.jobs)
+        return dataclasses.replace(here, reader=reader)
 
     def messages(self, before: str | None, limit: int) -> MessagesPage:
         page = self.conversation.page(before, limit)
@@ -184,7 +189,7 @@ class StateReader:
         cards = self.jobs.cards(about, self.consumer().live)
         return MessagesPage(messages=page.messages, jobs=cards, before=page.before)
 
-    def snapshot(self) -> SnapshotView:
+    def snapshot(self, reader: ZoneInfo | None) -> SnapshotView:
         # The cursor is read first, so that no change is missed.
         cursor = read_changes(self.files, None).cursor
         consumer = self.consumer()
@@ -210,11 +215,11 @@ class StateReader:
             draft=draft,
             jobs=[*jobs.jobs, *page.jobs],
             totals=jobs.totals,
-            triggers=triggers.listed(self.files, self.situation(consumer)),
+            triggers=triggers.listed(self.files, self.situation(consumer, reader)),
             status=current,
         )
 
-    def change(self, event: dict[str, object]) -> Change | None:
+    def change(self, event: dict[str, object], reader: ZoneInfo | None) -> Change | None:
         """Look up the object of an event of the change feed; None for an unknown one."""
         match event:
             case {"kind": "message", "id": str(id_)}:
@@ -227,7 +232,7 @@ class StateReader:
                     return TaskChange(task=task, job=job, totals=self.jobs.totals())
                 return None
             case {"kind": "trigger", "id": str(id_)} if is_id(id_):
-                trigger = triggers.find(self.files, id_, self.situation())
+                trigger = triggers.find(self.files, id_, self.situation(reader=reader))
                 return TriggerChange(id=id_, trigger=trigger)
             case {"kind": "inbox", "id": str(id_)} if is_id(id_):
                 if id_.startswith(messages.RESULTS):

@@ -62,6 +62,7 @@ class TriggerView(View):
     last_run_at: Instant | None
     next_run_at: Instant | None
     fire_count: int
+    request_count: int
     last_task_id: str | None
     last_verdict: str | None
     failure_streak: int

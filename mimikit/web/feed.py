@@ -11,6 +11,7 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from zoneinfo import ZoneInfo
 
 from mimikit.clock import Clock
 from mimikit.errors import MimikitError, StorageError
@@ -33,13 +34,11 @@ _CURSOR = re.compile(r"[A-Za-z0-9._-]{1,128}:[0-9]{1,15}")
 _OBJECT_KINDS = frozenset({"message", "inbox", "task", "trigger", "question", "status"})
 
 
-class StreamsFull(MimikitError):
-    """The maximum number of streams is open."""
-
-
 @dataclass(eq=False, slots=True)
 class StreamSlot:
     tab: str | None
+    zone: ZoneInfo | None
+    """The time zone of its reader."""
     ended: threading.Event = field(default_factory=threading.Event)
     last_state: str | None = None
 
@@ -57,7 +56,7 @@ class Feed:
     def __init__(
         self,
         files: ReadOnlyFiles,
-        change: Callable[[Event], Change | None],
+        change: Callable[[Event, ZoneInfo | None], Change | None],
         state: Callable[[], str],
         *,
         max_streams: int,
@@ -69,7 +68,7 @@ class Feed:
         self._slots: list[StreamSlot] = []
         self._stopped = False
 
-    def read(self, since: str | None) -> Batch:
+    def read(self, since: str | None, zone: ZoneInfo | None) -> Batch:
         """The changes after a cursor; an unknown cursor gives a reset."""
         if since and not _CURSOR.fullmatch(since):
             return Batch(read_changes(self._files, None).cursor, [], reset=True)
@@ -77,17 +76,17 @@ class Feed:
         events = _merged([e for e in changes.events if isinstance(e["kind"], str)])
         if changes.reset or len(events) > MAX_EVENTS:
             return Batch(changes.cursor, [], reset=True)
-        found = ((str(event["cursor"]), self._change(event)) for event in events)
+        found = ((str(event["cursor"]), self._change(event, zone)) for event in events)
         return Batch(changes.cursor, [(cursor, change) for cursor, change in found if change])
 
-    def enter(self, tab: str | None) -> StreamSlot:
-        """Register a stream and end the tab's old one; StreamsFull when there are too many."""
+    def enter(self, tab: str | None, zone: ZoneInfo | None) -> StreamSlot:
+        """Register a stream and end the tab's old one; MimikitError when there are too many."""
         with self._lock:
             for old in [t for t in self._slots if tab is not None and t.tab == tab]:
                 self._drop(old)
             if self._stopped or len(self._slots) >= self._max:
-                raise StreamsFull(f"{self._max} streams are open already; poll /api/changes")
-            slot = StreamSlot(tab)
+                raise MimikitError(f"{self._max} streams are open already; poll /api/changes")
+            slot = StreamSlot(tab, zone)
             self._slots.append(slot)
             return slot
 
@@ -147,7 +146,7 @@ class Feed:
     def _next_text(self, slot: StreamSlot, cursor: str | None) -> tuple[str, str | None]:
         """The text to send now, and the next cursor; nothing while the disk fails."""
         try:
-            batch = self.read(cursor)
+            batch = self.read(cursor, slot.zone)
             parts = [_frame("change", change.to_json(), id_) for id_, change in batch.changes]
             if batch.reset:
                 parts.append(_frame("reset", b"{}", batch.cursor))
@@ -155,7 +154,7 @@ class Feed:
             state = self._state()
             if state != slot.last_state:
                 slot.last_state = state
-                if status := self._change({"kind": "status"}):
+                if status := self._change({"kind": "status"}, slot.zone):
                     parts.append(_frame("change", status.to_json()))
         except StorageError:
             return "", cursor

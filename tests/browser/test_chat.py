@@ -152,15 +152,6 @@ def test_enter_that_picks_a_candidate_sends_nothing(chat: Chat, sign: str) -> No
     expect(chat.message("ni hao").first).to_be_visible()
 
 
-def test_a_draft_survives_a_reload(chat: Chat) -> None:
-    chat.field.fill("half a thought")
-    chat.reload()
-    expect(chat.field).to_have_value("half a thought")
-    chat.field.fill("")
-    chat.reload()
-    expect(chat.field).to_have_value("")
-
-
 def test_an_answer_that_was_lost_on_the_way_makes_no_second_message(chat: Chat) -> None:
     """The server took the message and the page never heard: sending again changes nothing."""
     chat.complaints.expect("net::ERR_FAILED")

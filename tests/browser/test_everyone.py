@@ -46,11 +46,7 @@ def lived_in(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LivedIn]:
 
 @for_everyone
 def test_axe_finds_nothing_serious_and_nothing_goes_sideways(
-    browser: Browser,
-    lived_in: LivedIn,
-    scheme: Any,
-    language: str,
-    width: int,
+    browser: Browser, lived_in: LivedIn, scheme: Any, language: str, width: int
 ) -> None:
     product = lived_in.product
     with looking(browser, scheme, language, width, expected="401") as (page, look):

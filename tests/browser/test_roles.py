@@ -81,6 +81,9 @@ def test_a_reply_shows_as_it_grows_and_is_replaced_by_what_was_committed(
     expect(chat.message("Thank you.")).to_be_visible()
     expect(draft).to_have_count(0)
     expect(live).to_have_count(0)
+    chat.page.get_by_role("button", name="Why this reply").click()
+    expect(chat.page.locator(".why")).to_contain_text("What the model was given")
+    expect(chat.page.locator(".why .prompt")).to_contain_text("hello")
 
 
 def test_stop_ends_the_reply_and_nothing_else(

@@ -46,7 +46,8 @@ def test_it_is_tried_and_written_with_the_key_apart(cli: Cli, llm: FakeLLM, tmp_
     cli("init")
     config, key = tmp_path / ".mimikit/config.toml", tmp_path / ".mimikit/secrets/engine-deep.key"
     config.write_text(OWN)
-    result = added(cli, llm, "--effort", "low", "--price-in", "0.5", "--price-out", "2")
+    pasted = ["--base-url", f"{llm.url}/chat/completions"]
+    result = added(cli, llm, *pasted, "--effort", "low", "--price-in", "0.5", "--price-out", "2")
     assert result.exit_code == 0, result.output
     assert "It answers by Chat Completions" in result.stdout
     assert config.read_text().startswith(OWN)

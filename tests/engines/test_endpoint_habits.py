@@ -114,6 +114,13 @@ def test_only_the_answer_is_shown_of_text_with_thoughts(
     assert shown(desk) == "Hello"
 
 
+def test_halves_of_a_character_are_joined(here: EndpointGround) -> None:
+    desk = Desk()
+    chunks = [delta(content=half) for half in ("\ud83d", "\ude00", "\ud83d")]
+    assert ran(here, stream(*chunks, delta("stop")), desk=desk)[0].text == "😀\ufffd"
+    assert shown(desk) == "😀\ufffd"
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -38,12 +38,7 @@ class Heard:
 
 def shell(line: str, folder: Path, **limits: Any) -> Program:
     limits = {"timeout_s": 60, "kill_after_s": 1, **limits}
-    return Program(
-        argv=("/bin/sh", "-c", line),
-        cwd=folder,
-        env=process.environment(),
-        **limits,
-    )
+    return Program(argv=("/bin/sh", "-c", line), cwd=folder, env=process.environment(), **limits)
 
 
 def run(program: Program, heard: Heard | None = None, **more: Any) -> ProgramOutcome:

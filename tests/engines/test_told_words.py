@@ -43,12 +43,7 @@ def test_a_notify_clause_may_stand_anywhere(sentence: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "command",
-    [
-        "echo tell me if it fails",
-        "say 'it changes'",
-        "grep -r 有变化才告诉我的 .",
-    ],
+    "command", ["echo tell me if it fails", "say 'it changes'", "grep -r 有变化才告诉我的 ."]
 )
 def test_notify_words_inside_a_command_are_kept(command: str) -> None:
     assert grammar.parse(f"run: {command}") == RunIntent(command)

@@ -302,9 +302,7 @@ def counting(world: World, role: str) -> list[str]:
     return begun
 
 
-def test_fifty_tasks_that_wait_try_it_one_at_a_time_and_all_go_on_at_its_end(
-    world: World,
-) -> None:
+def test_fifty_tasks_that_wait_try_it_one_at_a_time_and_all_go_on_at_its_end(world: World) -> None:
     world.mind.waiting, world.mind.until_s = None, -1
     begun = counting(world, "worker")
     for number in range(50):

@@ -73,6 +73,9 @@ def test_of_several_notes_it_asks_and_takes_the_id(client: Client) -> None:
     note = markdown.notes_in(kept(client))[0]
     assert "forgotten: Anna" in ask(client, f"forget {note.id}")
     assert "No note of mine" in ask(client, "forget that pigs fly")
+    ask(client, "remember: the office is in Rome")
+    ask(client, "forget Rome")
+    assert markdown.notes_in(kept(client)) == [], "a note that was made twice is one"
 
 
 def test_users_own_lines_are_forgotten_and_all_else_stays() -> None:

@@ -26,6 +26,7 @@ from mimikit.language.plain_text import LineReader, PlainStream, TextTail, as_js
         ("a\x00b\x07c\x08d\x7fe\tf\n", "abde\tf\n"),
         ("safe\u202egnp.exe\u2066", "safegnp.exe"),
         ("中文 café 🎉", "中文 café 🎉"),
+        ("\ud83d\ude00 \ud83d.", "😀 \ufffd."),
         ("fee\U000e0074\U000e0061\U000e0067 \U000e0001due", "fee due"),
         ("a\u200bd\u2060m\ufeffi\xadn\u200e\u061c", "admin"),
         ("ad\u200cm\u200din \u200d\u200c\u200c", "admin "),

@@ -229,6 +229,8 @@ def test_what_is_not_understood_of_a_time_is_asked_about_and_never_text(words: s
         "at nine thirty: run date", "at 9 GMT+2: run date", "每天早晚提醒我吃药", "提醒我9点前睡觉",
         "提醒我九点左右睡觉", "提醒我周五之前交报告", "每小时提醒我起来，晚上不要",
         "9点左右运行 date", "at 25:00 run date", "every day at 9:75: run date",
+        "remind me every Monday in December to run", "remind me every day at 9 if it rains to run",
+        "remind me at 5 (UTC) to run", "提醒我每天9点跑步除了下雨",
         "on Feb 30 at 9:00: run date", "in 5 run date", "at 6.30pm remind me to run",
     ],
 )  # fmt: skip
@@ -258,8 +260,12 @@ def test_the_words_that_were_not_understood_are_said() -> None:
         ("remind me at 9pm: every day at 9 until Friday", "every day at 9 until Friday"),
         ("提醒我明天9点准备下周一的会议", "准备下周一的会议"),
         ("提醒我明天9点喝一点水", "喝一点水"),
-        ("remind me at 9 dinner time", "dinner time"),
+        ("remind me at 9 it is time to leave", "it is time to leave"),
+        ("提醒我明天9点前端评审", "前端评审"),
+        ("提醒我明天左右手交替训练", "左右手交替训练"),
         ("提醒我明天前往机场", "前往机场"),
+        ("please remember to buy milk tomorrow at 9", "buy milk"),
+        ("remind me tomorrow December rent is due", "December rent is due"),
     ],
 )
 def test_a_day_that_belongs_to_the_text_stays_there(sentence: str, text: str) -> None:

@@ -27,7 +27,9 @@ def test_a_user_sends_reads_the_task_and_makes_a_trigger(
     assert violations(page) == []
     chat.send("every 3 hours run true")
     product.wait_until(lambda: bool(product.call("GET", "/api/triggers")["triggers"]))
-    for place, shown in (("tasks", ".row"), ("triggers", ".trigger")):
+    shown = {"home": ".home", "tasks": ".row", "triggers": ".trigger", "memory": "#memory-search"}
+    for place in (*shown, "triggers/new", "backlog", "engines", "settings", "usage"):
         page.goto(f"{product.url}/#/{place}")
-        expect(page.locator(f"#panel {shown}").first).to_be_visible()
+        expect(page.locator(f"#panel {shown.get(place, 'h2')}").first).to_be_visible()
+        expect(page.locator(".loading:visible")).to_have_count(0)
         assert violations(page) == []

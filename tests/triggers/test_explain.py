@@ -161,7 +161,12 @@ def test_slots_come_newest_first_and_not_without_end() -> None:
         ({}, {"consumer_up": False}, "mimikit is not running", "mimikit 没有运行"),
         ({"last_task_id": "x"}, {"is_live": lambda _: True}, "Its last run, x, has not ended", "x"),
         ({"failure_streak": 3}, {}, "Its last 3 runs failed.", "最近 3 次执行都失败了"),
-        ({"fire_count": 1}, {"slots": [slot(-1)]}, "It has fired 1 time.", "共触发 1 次"),
+        (
+            {"fire_count": 1, "request_count": 2},
+            {"slots": [slot(-1)]},
+            "by itself: 1; on request: 2",
+            "自动触发 1 次，应要求执行 2 次",
+        ),
     ],
 )
 def test_obstacles_are_explained(

@@ -102,10 +102,7 @@ def test_a_waiting_trigger_of_another_trace_is_listed(web) -> None:
     registry.save_state(web.files, "trig-b", TriggerState(blocked_by="task-z"))
     registry.create(web.files, trigger(id="trig-other"))
     found = web.get("/api/tasks/task-a")["chain"]
-    assert steps(found) == {
-        "task-a": ("queued", 0),
-        "trig-b": ("blocked", 1),
-    }
+    assert steps(found) == {"task-a": ("queued", 0), "trig-b": ("blocked", 1)}
     listed = web.get("/api/traces/t-1")
     assert [t["id"] for t in listed["tasks"]] == ["task-a"]
 

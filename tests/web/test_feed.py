@@ -13,6 +13,7 @@ from werkzeug.test import EnvironBuilder, run_wsgi_app
 from mimikit import log
 from mimikit.conversation import inbox
 from mimikit.conversation.history import HistoryStore
+from mimikit.errors import MimikitError
 from mimikit.language.plain_text import utf16_length
 from mimikit.protocol import paths
 from mimikit.protocol.models import InboxItem, Message, Question, Task
@@ -20,7 +21,6 @@ from mimikit.tasks import queue
 from mimikit.triggers import registry
 from mimikit.web import feed as feed_module
 from mimikit.web import tokens
-from mimikit.web.feed import StreamsFull
 from tests.web.conftest import HOST, START, TOKEN, live_run
 from tests.web.test_shown import trigger
 
@@ -351,8 +351,8 @@ def test_stopping_ends_every_stream_and_refuses_new_ones(web) -> None:
     web.site.feed.stop()
     assert [list(stream.frames) for stream in streams] == [[], [], []]
     assert web.ask("GET", "/api/events").status_code == 503
-    with pytest.raises(StreamsFull):
-        web.site.feed.enter(None)
+    with pytest.raises(MimikitError, match="streams are open"):
+        web.site.feed.enter(None, None)
 
 
 def test_a_stream_survives_read_errors(make_web, monkeypatch) -> None:

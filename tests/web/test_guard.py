@@ -49,7 +49,6 @@ ROUTES: dict[str, tuple[str, dict[str, Any] | None]] = {
     "/api/triggers/<trigger_id>": ("/api/triggers/trig-0", {}),
     "/api/memory": ("/api/memory", None),
     "/api/memory/<path:path>": ("/api/memory/memory.md", {"text": "- a note\n", "hash": None}),
-    "/api/turns/<turn_id>/memory": ("/api/turns/turn-0/memory", None),
     "/api/search": ("/api/search", None),
     "/api/backlog": ("/api/backlog", {"action": "add", "item": "sweep"}),
     "/api/traces/<trace_id>": ("/api/traces/task-0", None),

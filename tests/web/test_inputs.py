@@ -389,7 +389,6 @@ def test_a_turn_in_progress_can_be_stopped(web) -> None:
 
 DEEP = b'{"id":"msg-1","text":' + b"[" * 10_000 + b"]" * 10_000 + b"}"
 NOT_JSON = {
-    "nothing": b"",
     "a list": b"[]",
     "bytes": b"\xff\xfe{}",
     "deep": DEEP,

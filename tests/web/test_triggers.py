@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -89,6 +89,26 @@ def test_a_preview_has_a_description_and_the_next_times(
     assert [text.removesuffix(".000Z") for text in found["next"]] == coming
     assert (found["schedule"] is None) == (found["condition"] is not None)
     assert web.contents() == before
+
+
+DAILY, ZONE = Schedule(cron="0 9 * * *"), "Asia/Shanghai"
+ONCE = Schedule(run_at=datetime(2026, 3, 2, 1, tzinfo=UTC))
+
+
+@pytest.mark.parametrize(
+    ("plan", "zone", "words"),
+    [
+        (DAILY, ZONE, "every day at 09:00 (UTC)"),
+        (DAILY.but(timezone=ZONE), ZONE, "every day at 09:00"),
+        (ONCE, ZONE, "once on Monday, 2026-03-02 at 09:00"),
+        (ONCE, "no/zone", "once on Monday, 2026-03-02 at 01:00 (UTC)"),
+    ],
+)
+def test_times_are_in_the_zone_of_the_reader(web, plan: Schedule, zone: str, words: str) -> None:
+    kind = "recurring" if plan.cron else "scheduled"
+    registry.create(web.files, trigger(type=kind, schedule=plan))
+    (listed,) = web.ask("GET", "/api/snapshot", headers={"X-Mimikit-Zone": zone}).json["triggers"]
+    assert listed["words"]["en"] == words
 
 
 def test_a_model_condition_reports_its_cost_and_a_missing_model(web) -> None:
@@ -328,7 +348,15 @@ def test_a_trigger_view_has_its_definition_and_next_time(web) -> None:
     assert found == web.get("/api/snapshot")["triggers"][0]
     assert set(found) == {
         *("id", "title", "prompt", "profile", "priority", "type", "words", "enabled", "createdAt"),
-        *("lastRunAt", "nextRunAt", "fireCount", "lastTaskId", "lastVerdict", "failureStreak"),
+        *(
+            "lastRunAt",
+            "nextRunAt",
+            "fireCount",
+            "requestCount",
+            "lastTaskId",
+            "lastVerdict",
+            "failureStreak",
+        ),
         *("blockedBy", "schedule", "condition", "cooldown", "once", "overlap", "notify"),
         *("notifyGiven", "told", "pausedBy"),
         *("timeout", "maxAttempts", "origin", "traceId", "broken", "headline", "last", "recent"),

@@ -53,12 +53,11 @@ def test_the_hits_behind_a_reply_are_shown_and_counted(web: Web) -> None:
     web.feed.publish("message", id="msg-1")
     told = [e for e in web.get("/api/changes", since=cursor)["events"] if e["kind"] == "message"]
     assert told[0]["message"]["memory"] == 2
-    assert web.get("/api/turns/turn-1/memory") == {"hits": [HIT, HIT | {"day": None}]}
+    assert web.get("/api/turns/turn-1")["hits"] == [HIT, HIT | {"day": None}]
     old = {"text": None, "line": None, "day": None, "kind": None}
-    assert web.get("/api/turns/turn-2/memory") == {
-        "hits": [{"source": "memory.md", **old}, {"source": "docs/x.md", **old}]
-    }
-    assert web.get("/api/turns/turn-3/memory") == {"hits": []}
+    olds = [{"source": "memory.md", **old}, {"source": "docs/x.md", **old}]
+    assert web.get("/api/turns/turn-2")["hits"] == olds
+    assert web.get("/api/turns/turn-3")["hits"] == []
 
 
 def test_a_record_as_it_is_committed_is_shown(web: Web) -> None:
@@ -68,9 +67,9 @@ def test_a_record_as_it_is_committed_is_shown(web: Web) -> None:
     )
     turns.commit(web.files, turn)
     told = {"source": "memory.md", "text": "tea", "line": 2, "kind": "memory", "day": "2026-03-01"}
-    assert web.get("/api/turns/turn-1/memory") == {"hits": [told]}
+    assert web.get("/api/turns/turn-1")["hits"] == [told]
     turns.mark_applied(web.files, "turn-1")
-    assert web.get("/api/turns/turn-1/memory") == {"hits": [told]}
+    assert web.get("/api/turns/turn-1")["hits"] == [told]
 
 
 def test_the_prompt_behind_a_reply_is_shown_whole(web: Web) -> None:
@@ -81,7 +80,7 @@ def test_the_prompt_behind_a_reply_is_shown_whole(web: Web) -> None:
         hits=[Hit(source="memory.md", text="tea", line=2)], requests=1,
     )  # fmt: skip
     web.files.save(paths.turn_prompt("turn-1"), made)
-    shown = web.get("/api/turns/turn-1")
+    shown = web.get("/api/turns/turn-1")["run"]
     assert (shown["instructions"], shown["prompt"]) == ("You talk.", "## Input\n<b>")
     assert shown["calls"] == [{"name": "reply", "ok": True, "arguments": "{}", "reply": "sent"}]
     assert (shown["model"], shown["requests"], shown["hits"][0]["text"]) == ("m", 1, "tea")
@@ -94,10 +93,9 @@ def test_a_prompt_that_can_not_be_read_is_not_found_and_stays(web: Web, data: by
     assert web.files.read(paths.turn_prompt("turn-1")) == data
 
 
-@pytest.mark.parametrize("end", ["", "/memory"])
 @pytest.mark.parametrize("turn_id", ["turn-9", "x", "a" * 128])
-def test_an_unknown_turn_is_not_found(web: Web, turn_id: str, end: str) -> None:
-    refused = web.ask("GET", f"/api/turns/{turn_id}{end}")
+def test_an_unknown_turn_is_not_found(web: Web, turn_id: str) -> None:
+    refused = web.ask("GET", f"/api/turns/{turn_id}")
     assert refused.status_code == 404
     assert error_of(refused)["field"] == "id"
 
@@ -110,8 +108,8 @@ def test_a_broken_record_has_no_hits(web: Web, data: bytes) -> None:
     web.files.write(paths.turn_done("turn-1"), data)
     say(web, "msg-1", "turn-1")
     assert web.get("/api/snapshot")["messages"][0]["memory"] == 0
-    answer = web.ask("GET", "/api/turns/turn-1/memory")
+    answer = web.ask("GET", "/api/turns/turn-1")
     assert answer.status_code in (200, 404)
     if answer.status_code == 200:
-        assert answer.get_json() == {"hits": []}
+        assert answer.get_json()["hits"] == []
     assert web.files.read(paths.turn_done("turn-1")) == data, "it is its keeper's to move"

@@ -23,7 +23,7 @@ const file = (text, more = {}) => ({
   ...more,
 });
 const NAMES = [
-  ...["memory", "note", "saveNote", "search", "backlog", "changeBacklog", "turnMemory"],
+  ...["memory", "note", "saveNote", "search", "backlog", "changeBacklog", "turn"],
 ];
 
 /** A page with a server that answers what a test says, and a browser that keeps drafts. */
@@ -438,18 +438,18 @@ describe("the backlog", () => {
 });
 
 test("the hits of a reply are asked for once, and again when that failed", async () => {
-  const there = page({ turnMemory: new ApiError(503, "") });
+  const there = page({ turn: new ApiError(503, "") });
   const { act, store, calls, answers } = there;
   await act.toggleHits("turn-1");
   assert.deepEqual(
     [store.state.hits["turn-1"].load, store.state.hits["turn-1"].open],
     ["failed", true],
   );
-  answers.turnMemory = { hits: [{ source: "memory.md" }] };
+  answers.turn = { hits: [{ source: "memory.md" }] };
   await act.toggleHits("turn-1");
   await act.toggleHits("turn-1");
   assert.equal(store.state.hits["turn-1"].hits.length, 1);
   await act.toggleHits("turn-1");
   await act.toggleHits("turn-1");
-  assert.equal(calls("turnMemory").length, 2);
+  assert.equal(calls("turn").length, 2);
 });

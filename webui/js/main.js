@@ -2,7 +2,7 @@
 
 import { Actions } from "./core/actions.js";
 import { connect } from "./core/api.js";
-import { countUnread, markUnread, newMessages } from "./core/attention.js";
+import { countUnread, markUnread, newMessages, spoken } from "./core/attention.js";
 import { copyText } from "./core/copy.js";
 import { attached } from "./core/files.js";
 import { flash } from "./core/focus.js";
@@ -132,7 +132,7 @@ function focusPlace(/** @type {State} */ state, /** @type {State} */ before) {
   if (panel) panel.scrollTop = 0;
   const left = leftRow(before.route, route);
   const row = left ? root.querySelector(left) : null;
-  const place = row ?? root.querySelector("[data-focus]") ?? panel;
+  const place = row ?? root.querySelector("[data-focus]") ?? root.querySelector(".back") ?? panel;
   if (place instanceof HTMLElement) place.focus();
 }
 
@@ -169,8 +169,10 @@ function keepAddress(state) {
 /** Tell those who listen instead of look what was said: what came new, not what was loaded. */
 function announce(/** @type {State} */ state, /** @type {State} */ before) {
   for (const message of newMessages(state, before)) {
+    const { triggerId: id } = message;
+    if (id && before.messages.some(({ triggerId }) => triggerId === id)) continue; // it is one line
     const line = document.createElement("p");
-    line.textContent = `${t(`role.${message.role}`)} ${message.text.slice(0, 400)}`;
+    line.textContent = `${t(`role.${message.role}`)} ${spoken(message.text).slice(0, 400)}`;
     announcer.append(line);
   }
   while (announcer.childElementCount > 5) announcer.firstElementChild?.remove();

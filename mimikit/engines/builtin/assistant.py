@@ -237,12 +237,12 @@ class Turn:
     def _ask_which(self, tasks: Sequence[TaskLine], *, with_all: bool) -> str:
         """Ask which task to cancel; each option is what the user could say as well."""
         language, which = self._language, say("cancel_which", self._language)
-        known, most = self._input.tasks, references.MAX_CHOICES
-        names = [label(task, known, language) for task in tasks[:most]]
+        known = self._input.tasks
+        names = [label(it, known, language) for it in tasks[: references.MAX_CHOICES]]
         options = [say("cancel_one", language, task=name) for name in names]
         options += [say("cancel_all", language)] if with_all and len(tasks) > 1 else []
         options.append(say("local_no", language))
-        if (more := len(tasks) - most) > 0:
+        if (more := len(tasks) - references.MAX_CHOICES) > 0:
             which = f"{which} {say('cancel_more', language, count=more)}"
         if self._question is not None and references.asks_to_cancel(self._question):
             closing = {"questionId": self._question.question_id, "text": options[-1]}

@@ -157,8 +157,9 @@ def _remind_or_run(match: _Match) -> Intent | None:
         return BadSentence("run_what", match.view.raw, when=when)
     if not rest.raw or "\n" in rest.raw or SIGNS["asks"].search(rest.plain):
         return None
-    unknown = unknown_time(rest.plain)
-    if verb is None and unknown and rest.plain.startswith(unknown):
+    after = match.view.cut(found.end).plain
+    unknown = unknown_time(after)
+    if verb is None and unknown and after.startswith(unknown):
         return BadSentence("time_unknown", match.view.raw, f"{when} {unknown}")
     is_plan = interval_of(found.time) not in _PLAIN_INTERVALS and not found.vague
     if verb is None and (not is_plan or SIGNS["not_planned"].match(rest.plain)):
@@ -241,6 +242,8 @@ def _remember(match: _Match) -> Intent | None:
     if rest.plain.startswith(":"):
         return intents.RememberIntent(rest.after(":").raw)
     rest = rest.after(",")
+    if rest.plain.startswith("to ") and isinstance(read := _reminding(match, rest), RemindIntent):
+        return read  # "remember to call at 5"
     if rest.plain.endswith(("?", "吗")) or SIGNS["not_to_keep"].match(rest.plain):
         return None
     content = without_end(rest, SIGNS["courtesy_after_comma"]).raw

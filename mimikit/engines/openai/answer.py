@@ -12,6 +12,7 @@ from typing import Literal, TypeAlias, cast
 
 from mimikit.engines.base import ToolSpec
 from mimikit.engines.openai.failure import EndpointError
+from mimikit.language.plain_text import whole_characters
 from mimikit.protocol.json import count_of, table_of, tables_of, text_of
 from mimikit.protocol.models import Usage
 
@@ -111,7 +112,7 @@ class AnswerReader:
         answer = self._answer
         for call in self._calls:
             self._add_call(call)
-        thoughts, text = split_thoughts(_END_TOKENS.sub("", "".join(self._text)))
+        thoughts, text = split_thoughts(_END_TOKENS.sub("", whole_characters("".join(self._text))))
         answer.text, answer.extra = text.strip(), self._extra
         answer.thoughts = "".join(self._thoughts) or thoughts
         self._show.close(answer.text)
@@ -334,7 +335,7 @@ class _DeltaStream:
         self._pieces.append(text)
         if time.monotonic() - self._shown_at < _DELTA_INTERVAL_S:
             return
-        text = split_thoughts("".join(self._pieces))[1].lstrip()
+        text = split_thoughts(whole_characters("".join(self._pieces)))[1].lstrip()
         if not _MAYBE_CALL.match(text):
             self._show(_PARTIAL_MARK.sub("", text).rstrip())
 

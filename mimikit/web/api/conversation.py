@@ -11,16 +11,16 @@ from flask import Response, request
 from pydantic import Field, StringConstraints
 
 from mimikit.conversation import attachments, inbox
-from mimikit.conversation.turn_prompts import TurnPrompt
-from mimikit.errors import BadRecord, Conflict, NotFound, UnsafeFile
+from mimikit.errors import BadRecord, Conflict, UnsafeFile
 from mimikit.language.phrases import named_zone
 from mimikit.protocol.ids import new_id
 from mimikit.protocol.json import table_of, tables_of
 from mimikit.protocol.models import MAX_TEXT, FileRef, InboxItem
 from mimikit.protocol.records import check_text
 from mimikit.views.base import View
-from mimikit.views.messages import MessagesPage, sent_message, turn_prompt
+from mimikit.views.messages import MessagesPage, TurnReport, sent_message, turn_hits, turn_prompt
 from mimikit.views.snapshot import SnapshotView
+from mimikit.web.api import routing
 from mimikit.web.api.routing import ClientId, EndpointRegistry, Input, Site, current_site, id_taken
 
 area = EndpointRegistry("conversation")
@@ -70,7 +70,8 @@ class AcceptedView(View):
 @area.route("GET", "/api/snapshot", SnapshotView)
 def snapshot() -> SnapshotView:
     """Everything that the page shows first."""
-    return current_site().state.snapshot()
+    site = current_site()
+    return site.state.snapshot(site.reader)
 
 
 @area.route("GET", "/api/messages", MessagesPage, query=MessagesQuery)
@@ -113,13 +114,14 @@ def answer_question(body: AnswerInput) -> AcceptedView:
     return _accept(site, item)
 
 
-@area.route("GET", "/api/turns/<turn_id>", TurnPrompt, query=Input)
-def show_turn(_: Input, turn_id: str) -> TurnPrompt:
-    """The prompt of a turn or a task's run, and its tool calls; of the last 200 runs."""
-    prompt = turn_prompt(current_site().files, turn_id)
-    if prompt is None:
-        raise NotFound(f"there is no prompt of {turn_id[:128]}; the last 200 are kept", field="id")
-    return prompt
+@area.route("GET", "/api/turns/<turn_id>", TurnReport, query=Input)
+def show_turn(_: Input, turn_id: str) -> TurnReport:
+    """What a turn or a task's run was given, what it called, and its cost."""
+    site = current_site()
+    hits, run = turn_hits(site.files, turn_id), turn_prompt(site.files, turn_id)
+    routing.existing(run or hits, f"record of turn {turn_id[:128]}")
+    cost = site.state.usage.of_task(turn_id, run.at).cost if run else {}
+    return TurnReport(hits=hits or [], run=run, cost=cost)
 
 
 _LOCKS = [threading.Lock() for _ in range(64)]
@@ -191,10 +193,8 @@ def upload(query: FileQuery) -> FileRef:
 def download(_: Input, file_id: str) -> Response:
     """A file as it was sent, to be saved."""
     files = current_site().files
-    ref = attachments.find(files, file_id)
-    data = attachments.content(files, ref) if ref else None
-    if ref is None or data is None:
-        raise NotFound(f"there is no file {file_id[:60]}", field="id")
+    ref = routing.existing(attachments.find(files, file_id), f"file {file_id}")
+    data = routing.existing(attachments.content(files, ref), f"file {file_id}")
     response = Response(data, content_type=attachments.media_type(file_id))
     name = quote(ref.name, safe="")
     response.headers["Content-Disposition"] = f"attachment; filename*=UTF-8''{name}"

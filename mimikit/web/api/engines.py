@@ -16,7 +16,7 @@ from mimikit import permission
 from mimikit.config import EndpointSettings, Settings
 from mimikit.engines import setup
 from mimikit.engines.setup import EndpointTrial
-from mimikit.errors import BadInput, BadRecord, NotFound
+from mimikit.errors import BadInput, BadRecord
 from mimikit.protocol import paths
 from mimikit.protocol.models import EngineProblem, EngineStatus, Instant
 from mimikit.protocol.records import bad_record
@@ -30,6 +30,7 @@ from mimikit.web.api.routing import (
     bad_value,
     current_settings,
     current_site,
+    existing,
 )
 from mimikit.web.api.tasks import COMMAND_ANSWERS, CommandInput, submit_command
 
@@ -48,8 +49,6 @@ class UseInput(Input):
 
 class EngineTryInput(Input):
     """The engine to retry; by default each that something waits for."""
-
-    may_be_empty = True
 
     engine: Annotated[str, StringConstraints(min_length=1, max_length=64)] | None = None
     id: ClientId | None = None
@@ -193,8 +192,7 @@ def keep(body: EndpointInput, name: str) -> Answer:
 def remove(body: CommandInput, name: str) -> Answer:
     """Remove an endpoint and its key."""
     site = current_site()
-    if name not in current_settings(site).engines:
-        raise NotFound(f"there is no endpoint {name}", field="name")
+    existing(current_settings(site).engines.get(name), f"endpoint {name}", field="name")
     with bad_value("name"):
         setup.without_endpoint(setup.settings_text(site.files), name)
     return submit_command(site, "engine_remove", name, command_id=body.id)
@@ -241,7 +239,8 @@ def _view(
     if endpoint is not None and (endpoint.api_key_env or endpoint.api_key_file):
         key = "variable" if endpoint.api_key_env else "kept"
     state = status.state if status else "unknown"
-    return EngineView(
+    return EngineView.of(
+        status or EngineStatus(engine=name),
         name=name,
         kind="endpoint" if endpoint else _OWN[name],
         base_url=endpoint.base_url if endpoint else "",
@@ -249,9 +248,5 @@ def _view(
         key=key,
         key_env=(endpoint.api_key_env if endpoint else None) or "",
         state="ready" if name == "builtin" and seats else state,
-        problem=status.problem if status else None,
-        reason=status.reason if status else None,
-        until=status.until if status else None,
-        tasks=status.tasks if status else 0,
         serves=[role for role, used in seats.items() if used.engine == name],
     )

@@ -11,6 +11,7 @@ from pydantic import StringConstraints
 
 from mimikit import notifications
 from mimikit.language import phrases
+from mimikit.protocol.models import Action
 from mimikit.views import life
 from mimikit.views.base import View
 from mimikit.views.diffs import DiffView
@@ -23,7 +24,7 @@ from mimikit.web.api.routing import (
     current_settings,
     current_site,
 )
-from mimikit.web.api.tasks import COMMAND_ANSWERS, Action, CommandOutcome, submit_command
+from mimikit.web.api.tasks import COMMAND_ANSWERS, CommandOutcome, submit_command
 
 area = EndpointRegistry("life")
 

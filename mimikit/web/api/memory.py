@@ -7,12 +7,11 @@ from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints
 
-from mimikit.errors import BadInput, Conflict, NotFound, Refused
+from mimikit.errors import BadInput, Conflict, Refused
 from mimikit.memory import notes
 from mimikit.protocol.records import check_text
 from mimikit.views import memory as views
 from mimikit.views.backlog import BacklogView, backlog_view
-from mimikit.views.messages import TurnHitList, turn_hits
 from mimikit.web.api import routing
 from mimikit.web.api.routing import (
     Answer,
@@ -21,6 +20,7 @@ from mimikit.web.api.routing import (
     Input,
     bad_value,
     current_site,
+    existing,
     read_time,
 )
 from mimikit.web.guard import RequestDenied
@@ -84,10 +84,7 @@ def listed(_: Input) -> views.MemoryList:
 @memory.route("GET", "/api/memory/<path:path>", views.NoteView, query=Input)
 def show(_: Input, path: str) -> views.NoteView:
     """A file as text and HTML."""
-    note = current_site().library.read(_memory_path(path))
-    if note is None:
-        raise _no_file(path)
-    return note
+    return existing(current_site().library.read(_memory_path(path)), *_named(path))
 
 
 @memory.route(
@@ -136,24 +133,12 @@ def save(note: NoteInput, path: str) -> Answer:
     return site.library.view(target, saved)
 
 
-@memory.route("GET", "/api/turns/<turn_id>/memory", TurnHitList, query=Input)
-def of_turn(_: Input, turn_id: str) -> TurnHitList:
-    """The memory hits in a turn's prompt."""
-    hits = turn_hits(current_site().files, turn_id)
-    if hits is None:
-        raise NotFound(f"there is no record of turn {turn_id[:128]}", field="id")
-    return TurnHitList(hits=hits)
-
-
 def _memory_path(path: str) -> views.MemoryPath:
-    target = views.parse_path(path)
-    if target is None:
-        raise _no_file(path)
-    return target
+    return existing(views.parse_path(path), *_named(path))
 
 
-def _no_file(path: str) -> NotFound:
-    return NotFound(f"there is no memory file {path[:80]!r}", field="path")
+def _named(path: str) -> tuple[str, str]:
+    return f"memory file {path[:80]!r}", "path"
 
 
 # ---- search

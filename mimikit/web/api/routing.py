@@ -13,7 +13,7 @@ from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, ClassVar, TypeVar, cast
+from typing import TYPE_CHECKING, Annotated, TypeVar, cast
 from zoneinfo import ZoneInfo
 
 from flask import Blueprint, Response, current_app, request
@@ -26,7 +26,8 @@ from mimikit.clock import Clock
 from mimikit.config import Settings
 from mimikit.engines import setup
 from mimikit.engines.setup import EndpointTrial, TrialReport
-from mimikit.errors import BadInput, BadRecord, Conflict, ErrorCode, MimikitError
+from mimikit.errors import BadInput, BadRecord, Conflict, ErrorCode, MimikitError, NotFound
+from mimikit.language.phrases import named_zone
 from mimikit.log import EventLog
 from mimikit.protocol import paths
 from mimikit.protocol.files import ReadOnlyFiles
@@ -51,7 +52,6 @@ class Input(BaseModel):
     model_config = ConfigDict(
         extra="forbid", frozen=True, strict=True, alias_generator=to_camel, populate_by_name=False
     )
-    may_be_empty: ClassVar[bool] = False
 
 
 class ErrorDetail(View):
@@ -67,6 +67,7 @@ class ErrorView(View):
     error: ErrorDetail
 
 
+T = TypeVar("T")
 I = TypeVar("I", bound=Input)  # noqa: E741 - reads best beside View's V
 Shown = View | Record
 Answer = Shown | tuple[Shown, int] | Response
@@ -163,6 +164,11 @@ class Site:
         """Whether input from this page may not run commands, even later."""
         return not self.is_local and not self.settings.web.allow_commands
 
+    @property
+    def reader(self) -> ZoneInfo | None:
+        """The time zone of the page that asks; None: unknown."""
+        return named_zone(request.headers.get("X-Mimikit-Zone"))
+
     def take_input(self) -> None:
         """Count a message or a file; RequestDenied when there are too many in a minute."""
         if not self.inputs.take():
@@ -189,10 +195,9 @@ def error_answer(status: int, error: MimikitError) -> Response:
 
 
 def read_body(model: type[I]) -> I:
-    """The request's JSON body; BadRequest for other data, BadInput for an invalid value."""
-    data = request.get_data(cache=False)
+    """The request's JSON body, by default `{}`; BadRequest for other data, else BadInput."""
     try:
-        values = {} if model.may_be_empty and not data else parse_object(data)
+        values = parse_object(request.get_data(cache=False) or b"{}")
     except BadRecord as error:
         raise BadRequest(str(error)) from None
     return _checked(model, values)
@@ -218,6 +223,13 @@ def read_time(text: str | None, field: str, zone: ZoneInfo) -> datetime | None:
     except (ValueError, OverflowError):
         message = f"{field}: expected a time such as 2026-12-01 or 2026-12-01T09:00:00Z, got "
         raise BadInput(f"{message}{text[:40]!r}", field=field, code="bad_time") from None
+
+
+def existing(found: T | None, what: str, field: str = "id") -> T:
+    """What was looked up; NotFound when there is no such thing."""
+    if found is None:
+        raise NotFound(f"there is no {what}", field=field)
+    return found
 
 
 def id_taken(id_: str, kind: str) -> Conflict:

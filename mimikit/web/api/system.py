@@ -30,10 +30,6 @@ class LoginInput(Input):
     code: Secret | None = None
 
 
-class LogoutInput(Input):
-    may_be_empty = True
-
-
 class ChangesQuery(Input):
     """The cursor of the last known change, and the browser tab."""
 
@@ -63,8 +59,8 @@ def login(body: LoginInput) -> LoginView:
     return LoginView(key=current_site().guard.log_in(token=body.token, code=body.code))
 
 
-@session.route("POST", "/api/logout", SessionView, body=LogoutInput)
-def logout(_: LogoutInput) -> SessionView:
+@session.route("POST", "/api/logout", SessionView, body=Input)
+def logout(_: Input) -> SessionView:
     """End the session."""
     current_site().guard.log_out(g.key)
     return SessionView()
@@ -79,7 +75,8 @@ def status(_: Input) -> StatusView:
 @status_area.route("GET", "/api/home", HomeView, query=Input)
 def home(_: Input) -> HomeView:
     """What needs you, what runs, what fires next, the runs of the last 24 hours, today's usage."""
-    return current_site().state.home()
+    site = current_site()
+    return site.state.home(site.reader)
 
 
 @status_area.route("GET", "/api/usage", UsageReport, query=UsageQuery)
@@ -120,7 +117,7 @@ def events(query: ChangesQuery) -> Response:
     site = current_site()
     is_allowed = site.guard.still_valid(g.key)
     is_connected = connection_check(request.environ.get("gunicorn.socket"))
-    slot = site.feed.enter(query.tab or request.headers.get("X-Mimikit-Tab"))
+    slot = site.feed.enter(query.tab or request.headers.get("X-Mimikit-Tab"), site.reader)
     text = site.feed.stream(
         slot,
         request.headers.get("Last-Event-ID") or query.since,
@@ -140,7 +137,7 @@ def events(query: ChangesQuery) -> Response:
 def changes(query: ChangesQuery) -> ChangeList:
     """Changes since a cursor, for a page without a stream; always with the status."""
     site = current_site()
-    batch = site.feed.read(query.since)
+    batch = site.feed.read(query.since, site.reader)
     events = [change for _, change in batch.changes]
     if not any(isinstance(change, StatusChange) for change in events):
         events.append(StatusChange(status=site.state.status()))

@@ -12,7 +12,7 @@ from mimikit.config import ProfilesSettings
 from mimikit.errors import NotFound
 from mimikit.protocol import paths
 from mimikit.protocol.ids import new_id
-from mimikit.protocol.models import MAX_TEXT, Command, Notify
+from mimikit.protocol.models import MAX_TEXT, Action, Command, Notify
 from mimikit.tasks import queue
 from mimikit.tasks.queue import TaskSnapshot, TaskState
 from mimikit.tools import requests
@@ -31,6 +31,7 @@ from mimikit.web.api.routing import (
     Input,
     Site,
     current_site,
+    existing,
     id_taken,
 )
 
@@ -38,12 +39,6 @@ area = EndpointRegistry("tasks")
 
 Prompt = Annotated[str, StringConstraints(min_length=1, max_length=MAX_TEXT)]
 ProfileName = Annotated[str, StringConstraints(max_length=32)]
-Action = Literal[
-    "cancel", "retry",
-    "trigger_pause", "trigger_resume", "trigger_remove", "trigger_run", "trigger_edit",
-    "engine_use", "engine_try", "engine_set", "engine_remove", "budget_set",
-    "retention_set", "notify_set", "self_awake_set", "self_awake_run",
-]  # fmt: skip
 
 
 class TasksQuery(Input):
@@ -89,7 +84,6 @@ _COMPARED = TaskInput.model_fields.keys() - {"notify"}
 class CommandInput(Input):
     """A command; idempotent by id."""
 
-    may_be_empty = True
     id: ClientId | None = None
 
 
@@ -149,10 +143,7 @@ def jobs(query: JobsQuery) -> JobPage:
 def show_job(job_id: str) -> JobView:
     """One job with its steps, the last lines of its output, and how it ended."""
     site = current_site()
-    found = site.state.jobs.find(job_id, site.state.consumer().live)
-    if found is None:
-        raise NotFound(f"there is no job {job_id[:128]}", field="id")
-    return found
+    return existing(site.state.jobs.find(job_id, site.state.consumer().live), f"job {job_id}")
 
 
 @area.route("POST", "/api/tasks", {202: CreatedView}, body=TaskInput)
@@ -185,7 +176,7 @@ def output(query: OutputQuery, task_id: str) -> OutputView:
     site = current_site()
     known = tasks.find_snapshot(site.files, task_id)
     if known is None and not site.files.exists(paths.run_output(task_id)):
-        raise _no_task(task_id)
+        raise NotFound(f"there is no task {task_id}", field="id")
     # Checked before reading, so that the last output is not missed.
     live = site.state.consumer().live
     is_over = known.completed_at is not None if known else task_id not in live
@@ -234,7 +225,7 @@ def show_trace(_: Input, trace_id: str) -> TraceView:
     chain = chains.around(site.files, trace_id, traced)
     if not chain.tasks and not chain.triggers:
         raise NotFound(f"there is no trace {trace_id}", field="id")
-    around = site.state.situation(consumer)
+    around = site.state.situation(consumer, site.reader)
     shown = [triggers.find(site.files, id_, around) for id_ in chain.triggers]
     return TraceView(
         tasks=traced,
@@ -295,10 +286,4 @@ def _meaning(command: Command) -> tuple[str, str, dict[str, Any]]:
 
 
 def _known(site: Site, task_id: str) -> TaskSnapshot:
-    if (known := tasks.find_snapshot(site.files, task_id)) is None:
-        raise _no_task(task_id)
-    return known
-
-
-def _no_task(task_id: str) -> NotFound:
-    return NotFound(f"there is no task {task_id[:128]}", field="id")
+    return existing(tasks.find_snapshot(site.files, task_id), f"task {task_id}")

@@ -13,7 +13,7 @@ from mimikit.language.plain_text import plain
 from mimikit.protocol import paths
 from mimikit.protocol.ids import is_id
 from mimikit.protocol.json import Json
-from mimikit.protocol.models import REMINDER, Instant, Record, Task
+from mimikit.protocol.models import REMINDER, Action, Instant, Record, Task
 from mimikit.protocol.notify import notify_of, notify_words
 from mimikit.protocol.triggers import Condition, Schedule, Trigger
 from mimikit.tasks import ledger, queue
@@ -33,6 +33,7 @@ from mimikit.web.api.routing import (
     Site,
     bad_value,
     current_site,
+    existing,
     id_taken,
     read_time,
 )
@@ -79,12 +80,6 @@ class TimingInput(Input):
     cooldown: Annotated[float, Field(ge=0, le=366 * 86400)] | None = None
 
 
-class TriggerQuery(Input):
-    """The zone of times in words; by default the workspace's."""
-
-    timezone: Annotated[str, StringConstraints(max_length=64)] | None = None
-
-
 class TriggerInput(tasks.TaskInput, TimingInput):
     overlap: Literal["skip", "queue"] = "skip"
     once: bool = False
@@ -114,7 +109,6 @@ class TriggerChanges(TriggerInput):
 class SnoozeInput(Input):
     """When to repeat a reminder, in words; `id` is the new trigger's."""
 
-    may_be_empty = True
     when: Annotated[str, StringConstraints(min_length=1, max_length=500)] = "in 10 minutes"
     timezone: ZoneName | None = None
     id: ClientId | None = None
@@ -186,20 +180,18 @@ def _schedule(body: ScheduleInput, timezone: str | None, now: datetime, zone: Zo
 def listed(_: Input) -> views.TriggerList:
     """Every trigger."""
     site = current_site()
-    return views.TriggerList(triggers=views.listed(site.files, site.state.situation()))
+    situation = site.state.situation(reader=site.reader)
+    return views.TriggerList(triggers=views.listed(site.files, situation))
 
 
-@area.route("GET", "/api/triggers/<trigger_id>", chains.TriggerDetail, query=TriggerQuery)
-def show(query: TriggerQuery, trigger_id: str) -> chains.TriggerDetail:
+@area.route("GET", "/api/triggers/<trigger_id>", chains.TriggerDetail, query=Input)
+def show(_: Input, trigger_id: str) -> chains.TriggerDetail:
     """A trigger, why it waits, its runs and its chain; also a removed one."""
     site = current_site()
     consumer = site.state.consumer()
-    zone = schedule.time_zone(query.timezone) if query.timezone else site.settings.zone
-    detail = chains.trigger_detail(
-        site.files, trigger_id, site.state.situation(consumer), consumer.live, zone
-    )
-    if detail is None:
-        raise NotFound(f"there is no trigger {trigger_id}", field="id")
+    situation = site.state.situation(consumer, site.reader)
+    found = chains.trigger_detail(site.files, trigger_id, situation, consumer.live)
+    detail = existing(found, f"trigger {trigger_id}")
     used = site.state.usage.of_trigger(trigger_id, site.clock.now())
     job = site.state.jobs.find(trigger_id, consumer.live)
     return detail.model_copy(update={"usage": used, "job": job})
@@ -214,14 +206,14 @@ def preview(body: TimingInput) -> TriggerPreview:
     with bad_value():
         request = TaskRequest(prompt="preview", origin="http")
         trigger = requests.new_trigger(site.files, request, chosen, now)
-    around, plan = site.state.situation(), trigger.schedule
+    around, plan = site.state.situation(reader=site.reader), trigger.schedule
     every_s = site.settings.triggers.llm_eval_interval_s
     return TriggerPreview(
         type=trigger.type,
         schedule=plan,
         condition=trigger.condition,
         cooldown=views.cooldown_of(trigger),
-        words=trigger_words(trigger, around.title_of),
+        words=trigger_words(trigger, around),
         next=schedule.upcoming(plan, now=now, zone=site.settings.zone) if plan else [],
         notes=views.notes(trigger, around, asked_every_s=every_s),
     )
@@ -359,7 +351,7 @@ def _declare_command(name: str, method: str, rule: str, text: str) -> None:
     def handler(body: CommandInput, trigger_id: str) -> Answer:
         site = current_site()
         _check_exists(site, trigger_id)
-        action = cast("tasks.Action", f"trigger_{name}")
+        action = cast("Action", f"trigger_{name}")
         return tasks.submit_command(site, action, trigger_id, command_id=body.id)
 
     handler.__name__, handler.__doc__ = name, text

@@ -17,16 +17,13 @@ import { bytesOf, newId } from "./ids.js";
 import { applyTheme, writePref } from "./prefs.js";
 import { addressOf, hashOf } from "./route.js";
 import { live } from "./select.js";
-import { dayKey } from "./time.js";
+import { dayKey, ownZone } from "./time.js";
 
 /** A message that could not be handed over is tried again after these, then given back. */
 const RETRY_MS = [700, 2000];
 const NOTICE_MS = 7000;
 const ERROR_MS = 14_000;
 const MAX_TEXT = 200_000;
-
-/** The reader's time zone, by its IANA name. */
-const ownZone = () => Intl.DateTimeFormat().resolvedOptions().timeZone;
 
 export class Actions {
   focus = focusSoon;

@@ -39,7 +39,7 @@ interface Api {
   snooze(task: string, body: object): Promise<Outcome>;
   trigger(trigger: string, what: "pause" | "resume" | "run"): Promise<Outcome>;
   /** The times are told in the time zone. */
-  triggerDetail(trigger: string, timezone: string): Promise<TriggerDetail>;
+  triggerDetail(trigger: string): Promise<TriggerDetail>;
   addTrigger(body: object): Promise<any>;
   editTrigger(trigger: string, changes: object): Promise<any>;
   previewTrigger(body: object): Promise<TriggerPreview>;
@@ -68,5 +68,5 @@ interface Api {
   changeNotify(change: {action: "add" | "test" | "remove", name: string, url?: string}): Promise<Outcome>;
   settings(): Promise<{values: Record<string, string | number | null>}>;
   changeSetting(change: {key: string, value: string | number | null, id: string}): Promise<Outcome>;
-  turnMemory(turn: string): Promise<any>;
+  turn(turn: string): Promise<any>;
 }

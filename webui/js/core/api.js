@@ -1,6 +1,7 @@
 /** The server's HTTP interface. Addresses are relative: a proxy may serve the page under a prefix. */
 
 import { has, t } from "./i18n.js";
+import { ownZone } from "./time.js";
 
 const TIMEOUT_MS = 15_000;
 /** The server gives an endpoint so long, and a little more. */
@@ -36,7 +37,8 @@ export function connect(tab, keys, send = (...given) => fetch(...given)) {
   /** What goes with every request. @returns {Record<string, string>} */
   function headers() {
     const key = keys.read();
-    return { "x-mimikit-tab": tab, ...(key ? { "x-mimikit-session": key } : {}) };
+    const own = { "x-mimikit-tab": tab, "x-mimikit-zone": ownZone() };
+    return { ...own, ...(key ? { "x-mimikit-session": key } : {}) };
   }
 
   /** @param {string} method @param {string} path @param {object} [body] @param {number} [timeoutMs] */
@@ -93,7 +95,7 @@ export function connect(tab, keys, send = (...given) => fetch(...given)) {
     order: (task, what, command) => post(`api/tasks/${id(task)}/${what}`, { id: command }),
     snooze: (task, body) => post(`api/tasks/${id(task)}/snooze`, body),
     trigger: (trigger, what) => post(`api/triggers/${id(trigger)}/${what}`),
-    triggerDetail: (trigger, timezone) => get(`api/triggers/${id(trigger)}`, { timezone }),
+    triggerDetail: (trigger) => get(`api/triggers/${id(trigger)}`),
     addTrigger: (body) => post("api/triggers", body),
     editTrigger: (trigger, changes) => call("PATCH", `api/triggers/${id(trigger)}`, changes),
     previewTrigger: (body) => post("api/triggers/preview", body),
@@ -119,7 +121,7 @@ export function connect(tab, keys, send = (...given) => fetch(...given)) {
     changeNotify: (change) => call("POST", "api/notify", change, TRIAL_MS),
     settings: () => get("api/settings"),
     changeSetting: (change) => post("api/settings", change),
-    turnMemory: (turn) => get(`api/turns/${id(turn)}/memory`),
+    turn: (turn) => get(`api/turns/${id(turn)}`),
   };
 }
 

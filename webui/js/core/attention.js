@@ -5,6 +5,8 @@ import { t } from "./i18n.js";
 const MAX_TEXT = 200;
 
 let unread = 0;
+/** @type {Set<string>} what came: messages, questions, and triggers, each one line of the chat */
+const news = new Set();
 
 /** @param {State} state @param {State} before  The messages that came new, not those that were loaded. */
 export function newMessages(state, before) {
@@ -20,7 +22,9 @@ export function countUnread(state, before) {
   const messages = newMessages(state, before);
   const { question } = state;
   const asks = question && question.questionId !== before.question?.questionId;
-  markUnread(unread + messages.length + (asks ? 1 : 0));
+  if (asks) news.add(question.questionId);
+  for (const { id, questionId, triggerId } of messages) news.add(triggerId ?? questionId ?? id);
+  markUnread(news.size);
   if (!state.notifying) return;
   if (asks) show("attention.question", question.question, question.questionId);
   for (const { id, role, text, reminder, taskIds } of messages) {
@@ -32,6 +36,7 @@ export function countUnread(state, before) {
 
 /** @param {number} count  In the title and the icon. */
 export function markUnread(count) {
+  if (!count) news.clear();
   if (count === unread) return;
   unread = count;
   document.title = unread ? `(${unread > 99 ? "99+" : unread}) mimikit` : "mimikit";
@@ -40,9 +45,13 @@ export function markUnread(count) {
 
 /** @param {string} title @param {string} text @param {string} tag */
 function show(title, text, tag) {
-  const body = text.length > MAX_TEXT ? `${text.slice(0, MAX_TEXT)}…` : text;
+  const said = spoken(text);
+  const body = said.length > MAX_TEXT ? `${said.slice(0, MAX_TEXT)}…` : said;
   const notification = new Notification(t(title), { body, tag, icon: icon().href });
   notification.onclick = () => window.focus();
 }
+
+/** @param {string} text  Without the marks of code, where they are not drawn. */
+export const spoken = (text) => text.replace(/```\w*|`/g, "");
 
 const icon = () => /** @type {HTMLLinkElement} */ (document.querySelector("link[rel=icon]"));

@@ -361,6 +361,8 @@ interface TurnHits {
   open: boolean;
   load: "idle" | "loading" | "ready" | "failed";
   hits: {source: string, text?: string | null, line?: number | null, day?: string | null, kind?: HitKind | null}[];
+  run: TurnReport["run"];
+  cost: Record<string, number>;
 }
 
 /** The Teller's run that is going on. */

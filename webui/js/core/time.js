@@ -5,6 +5,9 @@ const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 
+/** The reader's time zone, by its IANA name. */
+export const ownZone = () => Intl.DateTimeFormat().resolvedOptions().timeZone;
+
 /** @type {[Intl.RelativeTimeFormatUnit, number][]}  The largest first. */
 const UNITS = [
   ["day", DAY],

@@ -160,7 +160,7 @@ interface Engine {
 }
 
 interface ErrorDetail {
-  code: "failed" | "bad_input" | "not_found" | "conflict" | "refused" | "storage" | "newer_state" | "missing" | "unknown_field" | "wrong_type" | "too_long" | "too_short" | "too_large" | "too_small" | "not_one_of" | "bad_format" | "bad_id" | "bad_time" | "bad_zone" | "bad_name" | "bad_path" | "bad_request" | "body_too_large" | "too_many" | "logged_out" | "bad_token" | "login_link_used" | "no_remote_commands" | "no_remote_variable" | "docs_read_only" | "disk_full" | "id_taken" | "changed_meanwhile" | "question_closed" | "has_ended" | "not_ended" | "bad_when" | "bad_cron" | "no_future_time" | "no_subject" | "condition_cycle" | "trigger_broken" | "nothing_to_change" | "bad_settings" | "bad_address" | "bad_key" | "bad_variable" | "key_again" | "bad_note_name" | "not_utf8" | "files_full";
+  code: "failed" | "bad_input" | "not_found" | "conflict" | "refused" | "storage" | "newer_state" | "missing" | "unknown_field" | "wrong_type" | "too_long" | "too_short" | "too_large" | "too_small" | "not_one_of" | "bad_format" | "bad_id" | "bad_time" | "bad_zone" | "bad_name" | "bad_path" | "bad_request" | "body_too_large" | "too_many" | "logged_out" | "bad_token" | "login_link_used" | "no_remote_commands" | "no_remote_variable" | "docs_read_only" | "disk_full" | "id_taken" | "changed_meanwhile" | "question_closed" | "has_ended" | "not_ended" | "bad_when" | "bad_cron" | "no_future_time" | "no_subject" | "condition_cycle" | "trigger_broken" | "nothing_to_change" | "bad_settings" | "bad_address" | "bad_key" | "bad_variable" | "key_again" | "bad_note_name" | "not_utf8" | "files_full" | "no_apprise";
   field: string | null;
   params: Record<string, string | number>;
   message: string;
@@ -791,6 +791,7 @@ interface Trigger {
   lastRunAt: string | null;
   nextRunAt: string | null;
   fireCount: number;
+  requestCount: number;
   lastTaskId: string | null;
   lastVerdict: string | null;
   failureStreak: number;
@@ -818,10 +819,6 @@ interface TurnHit {
   kind: string | null;
 }
 
-interface TurnHitList {
-  hits: TurnHit[];
-}
-
 interface TurnPrompt {
   id: string;
   role: "teller" | "planner" | "worker";
@@ -837,6 +834,12 @@ interface TurnPrompt {
   hits: Hit[];
   requests: number | null;
   usage: Usage;
+}
+
+interface TurnReport {
+  hits: TurnHit[];
+  run: TurnPrompt | null;
+  cost: Record<string, number>;
 }
 
 interface Usage {

@@ -6,7 +6,7 @@ import { said, sectionView, stateIcon, word } from "../ui/parts.js";
 
 /** @param {ChainStep[]} chain @param {string} own the step one looks at @param {State} state */
 export function chainView(chain, own, state) {
-  if (chain.length < 2) return nothing;
+  if (chain.filter(({ id }) => taskOf(id, state)?.seat !== "planner").length < 2) return nothing;
   const title = t("chain.title");
   const steps = chain.map((step, at) => {
     const above = chain.slice(0, at).findLast((one) => one.depth < step.depth);
@@ -16,9 +16,12 @@ export function chainView(chain, own, state) {
   return sectionView(title, html`<ol class="trace" aria-label=${title}>${steps}</ol>`, "chain");
 }
 
+/** @param {string} id @param {State} state */
+const taskOf = (id, { tasks, detail }) => tasks[id] ?? detail?.trace.find((one) => one.id === id);
+
 /** @param {ChainStep} step @param {string} own @param {State} state  The stream is newer than the list. */
-function stepView({ id, kind, title, depth, after, state: was }, own, { tasks, detail }) {
-  const task = tasks[id] ?? detail?.trace.find((one) => one.id === id);
+function stepView({ id, kind, title, depth, after, state: was }, own, state) {
+  const task = taskOf(id, state);
   const now = task?.state ?? was;
   const what = task?.seat === "planner" ? t("state.planning") : t(`chain.${kind}`);
   const name = title || id;

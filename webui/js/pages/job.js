@@ -53,7 +53,7 @@ export function outcomeView({ outcome }) {
   return html`${failed ? html`<p class="error-text">${why}</p>` : nothing}
     ${error ? html`<pre class="job-text" dir="auto">${shown(error)}</pre>` : nothing}
     ${outcome.html ? html`<div class="prose" ${serverHtml(outcome.html)}></div>` : nothing}
-    ${cut ? html`<p><a class="link" href="#/task/${taskId}">${more}</a></p>` : nothing}`;
+    ${cut ? html`<p class="job-actions"><a class="link" href="#/task/${taskId}">${more}</a></p>` : nothing}`;
 }
 
 /** @param {Job} job @param {State} state  How long it takes, what it waits for, or when it ended. */

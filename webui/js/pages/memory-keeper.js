@@ -19,7 +19,7 @@ const NAMES_TRIED = 20;
 /** @type {Pick<MemoryPage, "asked" | "stage" | "hits" | "fallback" | "error">} */
 const NO_SEARCH = { asked: "", stage: "idle", hits: [], fallback: null, error: "" };
 /** @type {TurnHits} */
-const NO_HITS = { open: false, load: "idle", hits: [] };
+const NO_HITS = { open: false, load: "idle", hits: [], run: null, cost: {} };
 
 /** @returns {Pick<State, "memory" | "note" | "notes" | "backlog" | "hits">} */
 export function noMemory() {
@@ -40,7 +40,7 @@ export class MemoryActions {
     this.page = page;
     this.list = stateResource(store, "memory", api.memory);
     this.backlog = stateResource(store, "backlog", api.backlog);
-    this.hits = new Resource(api.turnMemory, (told, turnId) =>
+    this.hits = new Resource(api.turn, (told, turnId) =>
       store.patch("hits", { [turnId]: withLoaded(store.state.hits[turnId] ?? NO_HITS, told) }),
     );
     this.note = new Resource(api.note, (told, path) => this.onNote(path, told));

@@ -5,6 +5,8 @@ import { language, t, tn } from "../core/i18n.js";
 import { duration } from "../core/time.js";
 import { button, engineName, iconButton } from "../ui/parts.js";
 import { hitsView } from "./memory-view.js";
+import { promptView } from "./task.js";
+import { moneyOf } from "./usage.js";
 
 const OVER = new Set(["answered", "stopped", "unanswered"]);
 
@@ -59,9 +61,16 @@ export function whyView(message, state, act) {
   const known = turnId ? state.hits[turnId] : null;
   if (!turnId || message.role !== "agent") return nothing;
   return html`<div id="why-${id}" class="why" ?hidden=${!known?.open}>
-    ${known?.open ? html`<p class="muted">${whyFacts(message).join(" · ")}</p>` : nothing}
-    ${known?.open && message.memory ? hitsView(turnId, known, state, act) : nothing}
+    ${known?.open ? html`<p class="muted">${[...whyFacts(message), ...moneyOf(known.cost)].join(" · ")}</p>` : nothing}
+    ${known?.open && message.memory ? hitsView(turnId, known, state, act) : nothing} ${known?.open ? givenView(known.run) : nothing}
   </div>`;
+}
+
+/** @param {TurnReport["run"]} run  What the model was given, and what it called. */
+function givenView(run) {
+  if (!run) return nothing;
+  const called = run.calls.map((call) => `${call.name} ${call.arguments} → ${call.reply}`);
+  return promptView([run.instructions, run.prompt, ...called].join("\n\n"), t("why.given"));
 }
 
 /** @param {Message} message  What is known of the run that made it. */

@@ -1,5 +1,6 @@
 /** The one question that waits for its answer. */
 
+import { spoken } from "../core/attention.js";
 import { html, icon, nothing } from "../core/html.js";
 import { t } from "../core/i18n.js";
 import { elapsed } from "../core/time.js";
@@ -23,7 +24,7 @@ export function questionView({ question, answering, outbox, now }, act) {
   };
   return html`<section class="question" id="question" aria-labelledby="question-text">
     <div class="question-head">
-      <p class="question-text" dir="auto" id="question-text">${question.question}</p>
+      <p class="question-text" dir="auto" id="question-text">${spoken(question.question)}</p>
       ${countdown(question, now)}
     </div>
     ${options?.length ? html`<div class="options">${options.map(optionButton)}</div>` : nothing}

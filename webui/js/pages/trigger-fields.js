@@ -2,7 +2,7 @@
 
 import { html, icon, nothing, repeat } from "../core/html.js";
 import { has, language, t } from "../core/i18n.js";
-import { duration } from "../core/time.js";
+import { duration, ownZone } from "../core/time.js";
 import { checkField, inputField, selectField, spanField, textField } from "../ui/fields.js";
 import * as parts from "../ui/parts.js";
 import { ago, button, moment, said, triggerTitle, word } from "../ui/parts.js";
@@ -253,7 +253,7 @@ function previewView({ preview, when }, { now }) {
 
 /** @param {TriggerPreview} answer @param {number} now */
 function answerView({ words, next, notes = [] }, now) {
-  const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+  const zone = ownZone();
   const times = next.map((at) => html`<li>${moment(at)} <span class="muted">${ago(at, now)}</span></li>`);
   const coming = html`<p class="hint">${t("form.next", { zone })}</p>
     <ol class="preview-times">${times}</ol>`;

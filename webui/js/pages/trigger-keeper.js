@@ -24,7 +24,7 @@ export class TriggerActions {
     this.page = page;
     this.loadedAt = 0;
     this.opened = new Resource(
-      (id) => api.triggerDetail(id, page.zone()),
+      (id) => api.triggerDetail(id),
       (loaded, id) => this.onLoaded(loaded, id),
     );
     this.preview = new Resource(

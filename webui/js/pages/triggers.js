@@ -215,12 +215,12 @@ function resultView(job, trigger, state, act) {
 
 /** @param {Trigger} trigger @param {State} state */
 function factsView(trigger, { now, triggerDetail }) {
-  const { enabled, nextRunAt, lastRunAt, createdAt, cooldown, fireCount } = trigger;
+  const { enabled, nextRunAt, lastRunAt, createdAt, cooldown, fireCount, requestCount } = trigger;
   const used = triggerDetail?.usage;
   return parts.factsList([
     ["trigger.next", enabled && nextRunAt && ago(nextRunAt, now)],
     ["trigger.last", lastRunAt ? since(lastRunAt, now) : !trigger.recent.length && t("triggers.never")],
-    ["trigger.fired", String(fireCount)],
+    ["trigger.fired", t("trigger.times", { fired: fireCount, requested: requestCount })],
     ["task.seat", word("profile", trigger.profile)],
     ["form.cooldown", cooldown && duration(cooldown * 1000, language())],
     ["trigger.once", trigger.once && t("trigger.onceYes")],

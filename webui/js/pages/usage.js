@@ -100,13 +100,17 @@ function name(by, { key, title }) {
 
 /** @param {TokenCounts} counts */
 export function tokensAndCost(counts) {
-  const cost = Object.entries(counts.cost).map(([currency, amount]) => {
+  const parts = [t("usage.tokens", { n: number(tokens(counts)) }), tn("usage.runs", counts.runs)];
+  return [...parts, ...moneyOf(counts.cost)].join(" · ");
+}
+
+/** @param {TokenCounts["cost"]} cost */
+export function moneyOf(cost) {
+  return Object.entries(cost).map(([currency, amount]) => {
     const money = new Intl.NumberFormat(language(), { style: "currency", currency });
     const least = 10 ** -(money.resolvedOptions().maximumFractionDigits ?? 2);
     return amount > 0 && amount < least ? `<${money.format(least)}` : money.format(amount);
   });
-  const parts = [t("usage.tokens", { n: number(tokens(counts)) }), tn("usage.runs", counts.runs)];
-  return [...parts, ...cost].join(" · ");
 }
 
 /** @param {TokenCounts} counts */
