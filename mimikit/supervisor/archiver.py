@@ -388,15 +388,14 @@ class SummaryScheduler:
         for name in target.raw:
             day, path = date.fromisoformat(name[:10]), paths.memory_file(name)
             with self.skip_unreadable(target.name):
-                known = have | self.covered(f"{day}")
+                known = self.covered(f"{day}")
                 found = archive.pieces_of_raw(path, day, self._text(path), zone)
                 pieces += [piece for piece in found if piece.source not in known]
         for name in target.daily:
             day, path = date.fromisoformat(name[:10]), f"{paths.SUMMARIES}/{name}"
             with self.skip_unreadable(target.name):
-                found = archive.pieces_of_summary(path, day, self._text(path))
-                pieces += [piece for piece in found if piece.source not in have]
-        return pieces
+                pieces += archive.pieces_of_summary(path, day, self._text(path))
+        return [piece for piece in pieces if piece.source not in have]
 
     @contextlib.contextmanager
     def skip_unreadable(self, summary: str) -> Generator[None]:
