@@ -359,9 +359,8 @@ def files_of_diff(text: str) -> list[FileDiff]:
         facts = dict(_GIT_HEAD.findall(rest.partition("\n@@")[0]))
         path = facts.get("rename to", names[: len(names) // 2])
         actions = (action for head, action in _GIT_ACTIONS.items() if head in facts)
-        file = FileDiff(
-            path=path, action=next(actions, "modified"), from_path=facts.get("rename from")
-        )
+        action: FileAction = next(actions, "modified")
+        file = FileDiff(path=path, action=action, from_path=facts.get("rename from"))
         hunks = hunks_of(line.encode() for line in rest.split("\n"))
         found.append(_shown(file, hunks, "binary" if "Binary files" in facts else None, left))
         left -= _size(found[-1].hunks)
