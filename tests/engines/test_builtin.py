@@ -46,11 +46,10 @@ def plan(prompt: str, desk: Desk | None = None, **fields: Any) -> tuple[Outcome,
     return ENGINE.run(make_request("planner", turn_input, desk)), desk
 
 
-def planned(prompt: str, *tasks: TaskLine, zone: str = "Asia/Shanghai", **fields: Any) -> Any:
+def planned(prompt: str, *tasks: TaskLine) -> Any:
     """The only tool call of a plan, without the command's arguments, or its text."""
-    desk = Desk()
-    own = task(prompt, role="planner", **fields)
-    turn_input = TurnInput(now=NOW + timedelta(hours=3), timezone=zone, tasks=tasks, task=own)
+    desk, now, own = Desk(), NOW + timedelta(hours=3), task(prompt, role="planner")
+    turn_input = TurnInput(now=now, timezone="America/New_York", tasks=tasks, task=own)
     outcome = ENGINE.run(make_request("planner", turn_input, desk))
     assert outcome.status == "done"
     if not desk.calls:
@@ -444,73 +443,41 @@ def test_a_turn_always_has_a_reply() -> None:
 def test_a_command_is_planned_as_a_command_task() -> None:
     outcome, desk = plan("run: ls -la | head -3")
     assert outcome == Done()
-    assert desk.calls == [
-        (
-            "delegate",
-            {
-                "prompt": "ls -la | head -3",
-                "title": "ls -la | head -3",
-                "profile": "command",
-                "type": "oneshot",
-            },
-        )
-    ]
+    command = {"prompt": "ls -la | head -3", "title": "ls -la | head -3", "profile": "command"}
+    assert desk.calls == [("delegate", command | {"type": "oneshot"})]
 
 
-def test_an_interval_is_planned_as_a_recurring_command() -> None:
-    outcome, desk = plan("每隔两小时执行 date")
-    assert outcome.status == "done"
-    assert desk.calls == [
-        (
-            "schedule",
-            {
-                "prompt": "date",
-                "title": "date",
-                "profile": "command",
-                "type": "recurring",
-                "interval": 7200,
-            },
-        )
-    ]
+def at(run_at: str) -> dict[str, Any]:
+    return {"type": "scheduled", "runAt": run_at}
+
+
+def cron(line: str) -> dict[str, Any]:
+    return {"type": "recurring", "cron": line, "timezone": "America/New_York"}
+
+
+def of_file(kind: str, path: str) -> dict[str, Any]:
+    return {"type": "conditional", "condition": {"type": kind, "params": {"path": path}}}
 
 
 @pytest.mark.parametrize(
-    ("prompt", "run_at"),
+    ("prompt", "arguments"),
     [
-        ("in 5 minutes: run date", "2026-11-21T09:35:00.000Z"),
-        ("run date tomorrow at 9:00", "2026-11-22T01:00:00.000Z"),
-        ("at 2026-12-01T09:00:00Z: run date", "2026-12-01T09:00:00.000Z"),
-        ("at 18:00: run date", "2026-11-21T10:00:00.000Z"),
+        ("每隔两小时执行 date", {"type": "recurring", "interval": 7200}),
+        # A relative time counts from the creation of the task.
+        ("in 5 minutes: run date", at("2026-11-21T09:35:00.000Z")),
+        ("run date tomorrow at 9:00", at("2026-11-22T14:00:00.000Z")),
+        ("at 2026-12-01T09:00:00Z: run date", at("2026-12-01T09:00:00.000Z")),
+        ("at 18:00: run date", at("2026-11-21T23:00:00.000Z")),
+        ("every day at 9:00: run date", cron("0 9 * * *")),
+        ("run date every weekday at 9", cron("0 9 * * 1-5")),
+        ("每月 1 号 9 点运行 date", cron("0 9 1 * *")),
+        ("when notes.txt changes: run date", of_file("file_changed", "notes.txt")),
+        ("当「我的 笔记.md」变化时运行：date", of_file("file_changed", "我的 笔记.md")),
+        ("when out.csv exists: run date", of_file("file_exists", "out.csv")),
     ],
 )
-def test_a_relative_time_counts_from_the_creation_of_the_task(prompt: str, run_at: str) -> None:
-    assert planned(prompt) == ("schedule", {"type": "scheduled", "runAt": run_at})
-
-
-@pytest.mark.parametrize(
-    ("prompt", "cron"),
-    [
-        ("every day at 9:00: run date", "0 9 * * *"),
-        ("run date every weekday at 9", "0 9 * * 1-5"),
-        ("每月 1 号 9 点运行 date", "0 9 1 * *"),
-    ],
-)
-def test_a_time_of_day_is_planned_as_a_cron_line_in_the_users_zone(prompt: str, cron: str) -> None:
-    arguments = {"type": "recurring", "cron": cron, "timezone": "America/New_York"}
-    assert planned(prompt, zone="America/New_York") == ("schedule", arguments)
-
-
-@pytest.mark.parametrize(
-    ("prompt", "type_", "path"),
-    [
-        ("when notes.txt changes: run date", "file_changed", "notes.txt"),
-        ("当「我的 笔记.md」变化时运行：date", "file_changed", "我的 笔记.md"),
-        ("when out.csv exists: run date", "file_exists", "out.csv"),
-    ],
-)
-def test_a_file_is_planned_as_a_condition(prompt: str, type_: str, path: str) -> None:
-    condition = {"type": type_, "params": {"path": path}}
-    assert planned(prompt) == ("schedule", {"type": "conditional", "condition": condition})
+def test_a_time_or_file_is_planned_as_a_schedule(prompt: str, arguments: dict[str, Any]) -> None:
+    assert planned(prompt) == ("schedule", arguments)
 
 
 @pytest.mark.parametrize(

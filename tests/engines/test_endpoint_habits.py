@@ -223,14 +223,11 @@ def test_unknown_fields_of_a_call_are_sent_back(here: EndpointGround) -> None:
 
 
 def test_usage_is_its_largest_sum(here: EndpointGround) -> None:
-    usage = {"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 1110}
+    bare, total = {"prompt_tokens": 100, "completion_tokens": 10}, {"total_tokens": 1110}
     details = {"completion_tokens_details": {"reasoning_tokens": 1000}}
-    for more in ({}, details):
-        step = stream(delta("stop", content="a"), {"choices": [], "usage": usage | more})
+    for usage in (bare | total, bare | total | details, bare | details):
+        step = stream(delta("stop", content="a"), {"choices": [], "usage": usage})
         assert ran(here, step)[0].usage.output_tokens == 1010
-    bare = {"prompt_tokens": 100, "completion_tokens": 10} | details
-    step = stream(delta("stop", content="a"), {"choices": [], "usage": bare})
-    assert ran(here, step)[0].usage.output_tokens == 1010
 
 
 # ---- no progress
@@ -592,9 +589,6 @@ def test_headers_query_and_options_are_sent(here: EndpointGround) -> None:
         )
         engine.run(here.ask(tools=TellerSession.specs()))
         sent = {name.lower(): value for name, value in llm.headers[0].items()}
-        assert (sent["x-title"], "api-key" in sent, "authorization" in sent) == (
-            "mimikit",
-            True,
-            False,
-        )
+        assert sent["x-title"] == "mimikit"
+        assert ("api-key" in sent, "authorization" in sent) == (True, False)
         assert (llm.requests[0]["temperature"], llm.requests[0]["max_tokens"]) == (0.2, 500)

@@ -42,6 +42,7 @@ FIRST, LAST = "0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-12:00"
 
 TASK = {"prompt": "x", "createdAt": AT, "traceId": "t", "origin": "cli", "notify": "none"}
 ENDED = {"status": "done", "startedAt": AT, "completedAt": AT, "traceId": "t", "turnId": "t"}
+ASKING = {**ENDED, "status": "needs_input", "question": "?"}
 TURN = {"author": "code", "startedAt": AT, "completedAt": AT}
 MARK = {"turnId": "odd", "attempt": 1, "pid": 1, "processStarted": "1",
         "bootId": "b", "startedAt": AT, "inputs": ["gone"]}  # fmt: skip
@@ -58,7 +59,7 @@ RECORDS: dict[str, dict[str, Any]] = {
     paths.TURNS_DONE: TURN,
     "planner/queue": TASK,
     "planner/running": {**TASK, "role": "planner"},
-    "planner/results": {**ENDED, "status": "needs_input", "question": "?"},
+    "planner/results": ASKING,
     "planner/done": ENDED,
     "planner/ended": TASK,
     "worker/queue": TASK,
@@ -111,11 +112,8 @@ class Planted:
 
     @property
     def name(self) -> str:
-        return (
-            "/".join(self.folder.parts[-2:])
-            if self.folder.parent.name in _NESTED
-            else (self.folder.name)
-        )
+        depth = 2 if self.folder.parent.name in _NESTED else 1
+        return "/".join(self.folder.parts[-depth:])
 
     def path(self, stem: str) -> Path:
         return self.folder / f"{stem}{self.suffix}"
@@ -351,16 +349,8 @@ REFUSED: dict[str, tuple[str, dict[str, Any], str]] = {
         {**ENDED, "orders": [{"action": "trigger_edit", "target": "g1", "args": {"x": "x"}}]},
         "x",
     ),
-    "a plan's question": (
-        "planner/results",
-        {**ENDED, "status": "needs_input", "question": "?"},
-        "question",
-    ),
-    "a question for ever": (
-        "planner/results",
-        {**ENDED, "status": "needs_input", "question": "?", "questionTimeout": 1e300},
-        "",
-    ),
+    "a plan's question": ("planner/results", ASKING, "question"),
+    "a question for ever": ("planner/results", {**ASKING, "questionTimeout": 1e300}, ""),
 }
 """Records that can be read, and ask for what cannot be written: folder, record, what is long."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -15,14 +15,11 @@ from mimikit.protocol.triggers import Schedule, Trigger, TriggerState
 from mimikit.tasks import queue
 from mimikit.tasks.ledger import Ledger
 from mimikit.triggers import registry
+from tests.support.reading import cond
 from tests.web.conftest import START, MakeWeb, Web, error_of
 from tests.web.test_shown import put, trigger
 
 HOURLY = {"prompt": "look", "schedule": {"interval": 3600}}
-
-
-def cond(kind: str, **params: Any) -> dict[str, Any]:
-    return {"type": kind, "params": params}
 
 
 DONE = cond("task_done", taskId="task-1")
@@ -184,11 +181,8 @@ def test_concurrent_requests_with_one_id_create_one_trigger(web) -> None:
         body = HOURLY | {"id": "trig-9", "prompt": prompt}
         codes.append(web.ask("POST", "/api/triggers", body).status_code)
 
-    threads = [threading.Thread(target=send, args=("ab"[i % 2],)) for i in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(send, "abababab"))
     assert sorted(codes) == [202] * 4 + [409] * 4
     assert len(web.files.names(paths.TRIGGERS)) == 1
 
@@ -244,35 +238,26 @@ def test_a_cycle_is_refused_with_its_path(web) -> None:
 # ---- editing --------------------------------------------------------------------------------
 
 
+SOON = "2026-03-01T12:10:00.000Z"
+UNSET: dict[str, Any] = dict.fromkeys(("interval", "cron", "timezone", "runAt"))
+PLAIN = {"maxAttempts": 2, "overlap": "queue", "once": False, "notify": "none", "priority": 1}
+
+
 @pytest.mark.parametrize(
     ("change", "args"),
     [
+        (PLAIN, PLAIN),
         (
-            {"maxAttempts": 2, "overlap": "queue", "once": False, "notify": "none", "priority": 1},
-            {"maxAttempts": 2, "overlap": "queue", "once": False, "notify": "none", "priority": 1},
-        ),
-        (
-            {"schedule": {"cron": "0 9 * * *"}, "timezone": "Asia/Shanghai"},
-            {
-                "schedule": {
-                    "interval": None, "cron": "0 9 * * *", "timezone": "Asia/Shanghai",
-                    "runAt": None,
-                }
-            },
+            {"schedule": {"cron": "0 9 * * *"}, "timezone": ZONE},
+            {"schedule": UNSET | {"cron": "0 9 * * *", "timezone": ZONE}},
         ),
         (
             {"when": "in 10m", "prompt": "z"},
-            {
-                "prompt": "z",
-                "schedule": {
-                    "interval": None, "cron": None, "timezone": "Etc/UTC",
-                    "runAt": "2026-03-01T12:10:00.000Z",
-                },
-            },
+            {"prompt": "z", "schedule": UNSET | {"timezone": "Etc/UTC", "runAt": SOON}},
         ),
         ({"condition": ASK}, {"condition": ASK}),
     ],
-)  # fmt: skip
+)
 def test_an_edit_is_a_command_with_the_new_fields(
     make_web, change: dict[str, Any], args: dict[str, Any]
 ) -> None:
@@ -281,7 +266,6 @@ def test_an_edit_is_a_command_with_the_new_fields(
     response = web.ask("PATCH", "/api/triggers/trig-1", change | {"id": "cmd-1"})
     assert (response.status_code, response.get_json()) == (202, {"command": "cmd-1"})
     order = web.files.peek(paths.command("cmd-1"), Command)
-    assert order is not None
     assert (order.action, order.target, order.origin) == ("trigger_edit", "trig-1", "http")
     assert order.args == args
 
@@ -348,16 +332,17 @@ def test_a_trigger_view_has_its_definition_and_next_time(web) -> None:
     assert found == web.get("/api/snapshot")["triggers"][0]
     assert set(found) == {
         *("id", "title", "prompt", "profile", "priority", "type", "words", "enabled", "createdAt"),
+        *("lastRunAt", "nextRunAt", "fireCount", "requestCount", "lastTaskId", "lastVerdict"),
         *(
-            "lastRunAt",
-            "nextRunAt",
-            "fireCount",
-            "requestCount",
-            "lastTaskId",
-            "lastVerdict",
             "failureStreak",
+            "blockedBy",
+            "schedule",
+            "condition",
+            "cooldown",
+            "once",
+            "overlap",
+            "notify",
         ),
-        *("blockedBy", "schedule", "condition", "cooldown", "once", "overlap", "notify"),
         *("notifyGiven", "told", "pausedBy"),
         *("timeout", "maxAttempts", "origin", "traceId", "broken", "headline", "last", "recent"),
     }
