@@ -359,7 +359,7 @@ def files_of_diff(text: str) -> list[FileDiff]:
         facts = dict(_GIT_HEAD.findall(rest.partition("\n@@")[0]))
         path = facts.get("rename to", names[: len(names) // 2])
         actions = [action for head, action in _GIT_ACTIONS.items() if head in facts]
-        action = actions[0] if actions else "modified"
+        action: FileAction = actions[0] if actions else "modified"
         file = FileDiff(path=path, action=action, from_path=facts.get("rename from"))
         hunks = hunks_of(line.encode() for line in rest.split("\n"))
         found.append(_shown(file, hunks, "binary" if "Binary files" in facts else None, left))
