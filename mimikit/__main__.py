@@ -24,10 +24,7 @@ SECTIONS = {
     "Run": {
         "up": ("up", "Start mimikit with its page; one Ctrl-C ends both."),
         "web": ("up", "Start the page alone."),
-        "consumer": (
-            "process_group",
-            "Start mimikit without its page.",
-        ),
+        "consumer": ("process_group", "Start mimikit without its page."),
         "init": ("up", "Make a state folder here."),
         "export": ("up", "Write all that is known here into one zip."),
         "import": ("up", "Make a state folder of such a zip."),

@@ -97,7 +97,7 @@ class ConsumerCore:
     def __init__(self, parts: Parts) -> None:
         self.parts, self.state = parts, parts.state
         state = parts.state
-        store = Store.open(state.files, state.settings, state.clock, live=LiveRuns(), log=state.log)
+        store = Store(state.files, state.settings, state.clock, live=LiveRuns(), log=state.log)
         self.store, self.events = store, store.events
         self.context = self._run_context()
 

@@ -18,23 +18,15 @@ LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 
 TOOLS: dict[str, tuple[str, ...]] = {
     "teller": (
-        *(
-            "reply",
-            "delegate",
-            "remember",
-            "forget",
-            "ask_user",
-            "answer_question",
-            "update_backlog",
-        ),
-        *("list_tasks", "cancel_task"),
+        "reply", "delegate", "remember", "forget", "ask_user", "answer_question", "update_backlog",
+        "list_tasks", "cancel_task",
     ),
     "planner": (
-        *("delegate", "schedule", "change_trigger", "needs_input", "list_tasks", "cancel_task"),
-        *("get_recent_history", "get_history_by_time", "search_memory"),
+        "delegate", "schedule", "change_trigger", "needs_input", "list_tasks", "cancel_task",
+        "get_recent_history", "get_history_by_time", "search_memory",
     ),
     "worker": (),
-}
+}  # fmt: skip
 EDITABLE = frozenset(
     {"title", "prompt", "priority", "schedule", "condition", "cooldown", "once", "notify"}
 )
@@ -173,12 +165,7 @@ def may_make_triggers(source_trigger_id: str | None, *, allow_triggers: bool) ->
     return source_trigger_id is None or allow_triggers
 
 
-def check_new_trigger(*, may_trigger: bool) -> None:
-    if not may_trigger:
-        raise Refused("a run that was started by a trigger may not create triggers")
-
-
-def check_trigger_change(action: str, *, may_trigger: bool) -> None:
+def check_trigger_action(action: str, *, may_trigger: bool) -> None:
     if not may_trigger and action != "pause":
         raise Refused("a run that was started by a trigger may only pause triggers")
 

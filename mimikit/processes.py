@@ -24,11 +24,7 @@ if TYPE_CHECKING:
 
 
 def check_consumer_starts(state: State) -> None:
-    """Check whether a consumer could start; writes and runs nothing.
-
-    Raises:
-        MimikitError: why it could not.
-    """
+    """Raise MimikitError when a consumer could not start; writes and runs nothing."""
     from mimikit.roles.prompts import Prompts
     from mimikit.roles.run import LiveRuns
     from mimikit.supervisor import consumer_lock
@@ -37,7 +33,7 @@ def check_consumer_starts(state: State) -> None:
     state = state.read_only()
     if state.files.exists(paths.CONSUMER_LOCK):
         consumer_lock.free_lock(state).release()
-    Store.open(state.files, state.settings, state.clock, live=LiveRuns(), log=state.log)
+    Store(state.files, state.settings, state.clock, live=LiveRuns(), log=state.log)
     Prompts(state.files)
 
 
@@ -187,15 +183,11 @@ def serve_page(
     from mimikit.web.serve import serve
 
     limit_malloc_arenas()
-    serve(state.path, state.workspace, state.settings, host, port, on_ready)
+    serve(state, host, port, on_ready)
 
 
 def listen(host: str, port: int | None, settings: Settings) -> ServerSocket:
-    """Bind the page's port: `port`, else `$PORT`, else that of the settings.
-
-    Raises:
-        BadSettings: the address is not available.
-    """
+    """Bind `port`, else `$PORT`, else that of the settings; BadSettings if that is not possible."""
     from mimikit.web import serve
 
     return serve.bind(host, serve.chosen_port(port, settings))
@@ -209,11 +201,7 @@ def pages(state: State) -> list[PageAddress]:
 
 
 def page_token(state: State, *, renew: bool = False) -> str:
-    """The current token; `renew` replaces it and revokes the old one.
-
-    Raises:
-        BadInput: it is set by an environment variable.
-    """
+    """The current token; `renew` replaces it, BadInput if an environment variable sets it."""
     from mimikit.web import tokens
 
     if not renew:

@@ -61,11 +61,7 @@ class ReadOnlyState(State):
 
 
 def make_folders(files: Files) -> None:
-    """Create the missing folders of a state.
-
-    Raises:
-        BadInput: something else is in the place of a folder.
-    """
+    """Create the missing folders of a state; BadInput if something else is in the place of one."""
     for folder in paths.FOLDERS:  # parents come first
         found = files.stat(folder)
         if found is not None and found.kind != "folder":
@@ -100,8 +96,7 @@ def make_search(state: State, *, words: bool = True, stays: bool = False) -> Mem
 def find_state(state: Path | None = None, workspace: Path | None = None) -> tuple[Path, Path]:
     """State folder and workspace, as real paths: arguments, else environment, else here.
 
-    Raises:
-        BadInput: a link in the workspace leads to the state folder.
+    BadInput if a link in the workspace leads to the state folder.
     """
     env_workspace, env_state = os.environ.get("MIMIKIT_WORKSPACE"), os.environ.get("MIMIKIT_STATE")
     work = workspace or (Path(env_workspace) if env_workspace else Path.cwd())
@@ -134,12 +129,7 @@ def _real(path: Path) -> Path:
 
 
 def open_state(state: Path, workspace: Path, *, create: bool = True) -> State:
-    """Open a state folder; creates a missing one.
-
-    Raises:
-        BadInput: it does not exist (without `create`), or is not your folder.
-        BadSettings: its settings are not valid.
-    """
+    """Open a state folder; BadInput if it is missing (without `create`) or not your folder."""
     if not workspace.is_dir():
         raise BadInput(f"workspace: expected a folder, got {workspace}")
     if not state.exists():

@@ -8,7 +8,6 @@ import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
-from datetime import datetime
 from typing import BinaryIO
 
 import click
@@ -89,12 +88,9 @@ class ChatSession:
                 readline.parse_and_bind("set enable-bracketed-paste on")
 
     def _follow(self, role: str, awaited: str | None, is_over: Callable[[], bool]) -> list[Message]:
-        """Print events until `is_over`; returns the new messages.
+        """Print events until `is_over`, and return the new messages.
 
         awaited: the input whose reply is streamed; None: wait for the queues.
-
-        Raises:
-            RequestFailed: no consumer is running.
         """
         messages: list[Message] = []
         while True:
@@ -303,7 +299,14 @@ class ChatSession:
         return question
 
     def _card(self, question: Question, shown: str) -> str:
-        return question_card(question, shown, self._state.clock.now())
+        """A question's text, unless it is in `shown`, its options, and how to answer."""
+        text = terminal.bold(terminal.block(question.question))
+        lines = [] if question.question.strip() in shown else [text]
+        for number, option in enumerate(question.options, 1):
+            lines.append(f"  {terminal.bold(str(number))}  {terminal.one_line(option)}")
+        how = "Answer with its number or your own" if question.options else "Answer in your"
+        otherwise = without_answer(question, self._state.clock.now())
+        return "\n".join([*lines, terminal.dim(f"{how} words; {otherwise}.")])
 
 
 class ReplyPrinter(terminal.StreamPrinter):
@@ -361,13 +364,3 @@ class ReplyPrinter(terminal.StreamPrinter):
             return text
         line = terminal.clip(terminal.one_line(text), _REPEAT_COLUMNS)
         return f"{terminal.dim(f'({times} times)')} {line}"
-
-
-def question_card(question: Question, shown: str, now: datetime) -> str:
-    """A question's text, unless it is in `shown`, its options, and how to answer."""
-    text = terminal.bold(terminal.block(question.question))
-    lines = [] if question.question.strip() in shown else [text]
-    for number, option in enumerate(question.options, 1):
-        lines.append(f"  {terminal.bold(str(number))}  {terminal.one_line(option)}")
-    how = "Answer with its number or your own words" if question.options else "Answer in your words"
-    return "\n".join([*lines, terminal.dim(f"{how}; {without_answer(question, now)}.")])

@@ -5,10 +5,13 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, BinaryIO, NamedTuple, Self, TypeAlias
 
+import click
+
 from mimikit.cli import render, terminal
+from mimikit.cli.frame import LeafCommand, pass_state_and_json
 from mimikit.config import system_zone
 from mimikit.conversation import attachments, history, inbox
 from mimikit.errors import AlreadyRunning, BadInput, MimikitError, NotFound
@@ -155,18 +158,27 @@ class WaitGuard:
 # ---- commands
 
 
-def submit_and_print(state: State, action: str, target: str = "", *, as_json: bool) -> None:
-    render.show(submit_command(state, action, target), state, as_json=as_json)
+def action_command(
+    action: str, text: str, find: Callable[[Files, str], str] | None = None
+) -> click.Command:
+    """A command that submits `action`; with `find` once for each id that it is given."""
+
+    @click.command(action.removeprefix("trigger_"), cls=LeafCommand, help=text)
+    @pass_state_and_json
+    def command(state: ReadOnlyState, as_json: bool, ids: Sequence[str] = ()) -> None:
+        # All ids are resolved before the first command.
+        for target in [find(state.files, given) for given in ids] if find else [""]:
+            render.show(submit_command(state, action, target), state, as_json=as_json)
+
+    if find:
+        command.params.insert(0, click.Argument(["ids"], metavar="ID...", nargs=-1, required=True))
+    return command
 
 
 def change_settings(
     state: State, action: str, target: str = "", args: dict[str, Any] | None = None
 ) -> CommandResult:
-    """Change the settings: by the consumer, or here under its lock when none is running.
-
-    Raises:
-        RequestFailed: the change was refused, or is still pending.
-    """
+    """Change the settings: by the consumer, or here under its lock; RequestFailed if refused."""
     if not read_consumer(state).is_up:
         command = _command(state, action, target, args)
         with contextlib.suppress(AlreadyRunning), contextlib.ExitStack() as stack:
@@ -180,11 +192,7 @@ def change_settings(
 def submit_command(
     state: State, action: str, target: str = "", args: dict[str, Any] | None = None
 ) -> CommandResult:
-    """Submit a command and wait briefly for its result.
-
-    Raises:
-        RequestFailed: it failed, or no consumer is running and the command stays pending.
-    """
+    """Submit a command and wait briefly; RequestFailed if it failed, or stays pending."""
     command = _command(state, action, target, args)
     is_served = read_consumer(state).is_up
     result = queue.submit_and_wait(state.files, command, is_served=is_served)
@@ -241,11 +249,7 @@ class ConversationClient:
         self._known = {message.id for message in known.messages}
 
     def send(self, text: str, files: Sequence[BinaryIO] = ()) -> InboxItem:
-        """Store a message in the inbox; the number of an option answers the open question.
-
-        Raises:
-            BadInput: it or a file is empty or too long.
-        """
+        """Store a message in the inbox; the number of an option answers the open question."""
         if not text.strip():
             raise BadInput("expected a message, got only blanks")
         text.encode()  # UnicodeError: refused in one line

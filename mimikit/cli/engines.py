@@ -223,7 +223,7 @@ engine.add_command(use, "order")
 @pass_state_and_json
 def try_(state: ReadOnlyState, name: str, as_json: bool) -> None:
     """Retry NAME, or each engine that something waits for, now."""
-    client.submit_and_print(state, "engine_try", name, as_json=as_json)
+    render.show(client.submit_command(state, "engine_try", name), state, as_json=as_json)
 
 
 # ---- what `add` asks for

@@ -17,7 +17,7 @@ from pydantic import ValidationError
 
 from mimikit.cli import client
 from mimikit.errors import BadInput
-from mimikit.language.time_vocabulary import fold, span_at
+from mimikit.language.time_vocabulary import fold, interval_at
 from mimikit.protocol import triggers
 from mimikit.protocol.models import Notify
 from mimikit.protocol.records import bad_record
@@ -36,7 +36,7 @@ def parse_duration(text: str) -> float:
     """Seconds of `90s`, `10m`, `1h30m`, `2 days` or `45`; BadInput for anything else, and zero."""
     plain = fold(text).strip()
     plain = f"{plain}s" if plain.isdecimal() else plain
-    interval = span_at(plain, 0)
+    interval = interval_at("span", plain, 0)
     if interval is None or interval.end < len(plain) or not interval.seconds:
         raise BadInput(f"expected a duration such as 90s, 10m, 2h or 1d, got {text[:40]!r}")
     return interval.seconds
@@ -228,10 +228,8 @@ class TimingOptions:
             raise _expected(
                 f"a time or a condition, got {got}; make a second trigger with --after the first"
             )
-        if self.tz is not None and not is_edit and not set(clock) & {"--at", "--cron"}:
-            raise _expected("--cron or --at with --tz, got neither")
-        if self.tz is not None and "--every" in clock:
-            raise _expected("--cron or --at with --tz, got --every")
+        if self.tz is not None and ("--every" in clock or not (clock or is_edit)):
+            raise _expected(f"--cron or --at with --tz, got {clock[0] if clock else 'neither'}")
         limits = (self.starting, self.until, self.times, self.lateness)
         if not (clock or is_edit) and any(limit is not None for limit in limits):
             limits_of = "--starting, --until, --times or --lateness"

@@ -10,8 +10,7 @@ import click
 
 from mimikit.cli import client, render, terminal
 from mimikit.cli.frame import CliContext, LeafCommand, pass_cli_and_json, pass_state_and_json
-from mimikit.cli.options import NumberRange, parse_past
-from mimikit.errors import BadInput
+from mimikit.cli.options import Decorator, NumberRange, parse_past
 from mimikit.log import log_tails
 from mimikit.protocol import paths
 from mimikit.protocol.files import ReadOnlyFiles
@@ -102,28 +101,34 @@ def _line_text(line: dict[str, Any], now: datetime, zone: tzinfo) -> str:
 
 # ---- usage
 
-_CAPS = {
-    "set_daily": "daily_tokens",
-    "set_per_task": "per_task_tokens",
-    "set_per_trigger": "per_trigger_daily_tokens",
-}
+
+def _cap(text: str) -> int:
+    """A type of options: tokens; 0 for `none`."""
+    plain = text.strip().lower().replace(",", "").replace("_", "")
+    if plain == "none":
+        return 0
+    if not plain.isascii() or not plain.isdigit() or not 0 < int(plain[:18]) < 10**15:
+        raise click.BadParameter(f"expected a number of tokens above 0, or none; got {text[:40]!r}")
+    return int(plain)
+
+
+def _cap_option(name: str, field: str, text: str) -> Decorator:
+    return click.option(name, field, type=_cap, metavar="TOKENS", help=text)
 
 
 @click.command(cls=LeafCommand)
 @click.option("--by", type=click.Choice(get_args(UsageBy)), default="day", show_default=True)
 @click.option("--since", metavar="DAY", help="From then on: 2026-11-01, 7d. Else of 30 days.")
-@click.option("--set-daily", metavar="TOKENS", help="Cap for a day; `none` removes it.")
-@click.option("--set-per-task", metavar="TOKENS", help="Cap for a task, over its attempts.")
-@click.option("--set-per-trigger", metavar="TOKENS", help="Cap for a trigger in a day.")
+@_cap_option("--set-daily", "daily_tokens", "Cap for a day; `none` removes it.")
+@_cap_option("--set-per-task", "per_task_tokens", "Cap for a task, over its attempts.")
+@_cap_option("--set-per-trigger", "per_trigger_daily_tokens", "Cap for a trigger in a day.")
 @pass_cli_and_json
-def usage(cli: CliContext, by: str, since: str | None, as_json: bool, **caps: str | None) -> None:
+def usage(cli: CliContext, by: str, since: str | None, as_json: bool, **caps: int | None) -> None:
     """Show token usage, and costs where a price is set; or set caps."""
-    given = {_CAPS[name]: _tokens(name, text) for name, text in caps.items() if text is not None}
-    if given:
+    if given := {name: cap or None for name, cap in caps.items() if cap is not None}:
         keeper = cli.open_writable(create=True)
-        terminal.note(
-            terminal.sentence(client.change_settings(keeper, "budget_set", args=given).message)
-        )
+        result = client.change_settings(keeper, "budget_set", args=given)
+        terminal.note(terminal.sentence(result.message))
         return
     state = cli.open()
     now, zone = state.clock.now(), state.settings.zone
@@ -131,13 +136,3 @@ def usage(cli: CliContext, by: str, since: str | None, as_json: bool, **caps: st
     reader = UsageReader(state.files, state.settings)
     report = reader.report(cast("UsageBy", by), first, now, client.read_consumer(state).current)
     render.show(report, state, as_json=as_json)
-
-
-def _tokens(name: str, text: str) -> int | None:
-    if text.strip().lower() == "none":
-        return None
-    plain = text.replace(",", "").replace("_", "")
-    if not plain.isascii() or not plain.isdigit() or not 0 < int(plain[:18]) < 10**15:
-        option = "--" + name.replace("_", "-")
-        raise BadInput(f"{option}: expected a number of tokens above 0, or none; got {text[:40]!r}")
-    return int(plain)

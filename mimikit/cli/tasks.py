@@ -239,28 +239,11 @@ def _print_event(printer: terminal.StreamPrinter, event: OutputEvent) -> None:
             return
 
 
-def _changing(action: str, text: str) -> None:
-    @tasks.command(action, help=text)
-    @click.argument("task_ids", metavar="ID...", nargs=-1, required=True)
-    @frame.pass_state_and_json
-    def command(state: ReadOnlyState, task_ids: tuple[str, ...], as_json: bool) -> None:
-        # All ids are resolved before the first command.
-        for id_ in [client.find_task(state.files, given) for given in task_ids]:
-            client.submit_and_print(state, action, id_, as_json=as_json)
-
-
-_changing("cancel", "Cancel tasks: a queued one never starts, a running one is ended.")
-_changing("retry", "Repeat ended tasks, as new ones.")
-
-
-def _queue_command(action: str, text: str) -> click.Command:
-    @click.command(action, cls=LeafCommand, help=text)
-    @frame.pass_state_and_json
-    def command(state: ReadOnlyState, as_json: bool) -> None:
-        client.submit_and_print(state, action, as_json=as_json)
-
-    return command
-
-
-pause = _queue_command("pause", "Pause the queues: what runs goes on, nothing new starts.")
-resume = _queue_command("resume", "Resume the queues.")
+for _action, _text in (
+    ("cancel", "Cancel tasks: a queued one never starts, a running one is ended."),
+    ("retry", "Repeat ended tasks, as new ones."),
+):
+    tasks.add_command(client.action_command(_action, _text, client.find_task))
+_PAUSE = "Pause the queues: what runs goes on, nothing new starts."
+pause = client.action_command("pause", _PAUSE)
+resume = client.action_command("resume", "Resume the queues.")

@@ -137,19 +137,13 @@ def _new_times(
     }
 
 
-def _changing(name: str, text: str) -> None:
-    @triggers.command(name, help=text)
-    @click.argument("trigger_id", metavar="ID")
-    @frame.pass_state_and_json
-    def command(state: ReadOnlyState, trigger_id: str, as_json: bool) -> None:
-        id_ = client.find_trigger(state.files, trigger_id)
-        client.submit_and_print(state, f"trigger_{name}", id_, as_json=as_json)
-
-
-_changing("pause", "Pause a trigger.")
-_changing("resume", "Resume a paused trigger.")
-_changing("run", "Run a trigger once, now; its times stay as they are.")
-_changing("remove", "Remove a trigger, also one with a broken file; past runs stay.")
+for _action, _text in (
+    ("trigger_pause", "Pause triggers."),
+    ("trigger_resume", "Resume paused triggers."),
+    ("trigger_run", "Run triggers once, now; their times stay as they are."),
+    ("trigger_remove", "Remove triggers, also one with a broken file; past runs stay."),
+):
+    triggers.add_command(client.action_command(_action, _text, client.find_trigger))
 
 
 @click.command(cls=LeafCommand, epilog=_EXAMPLES)

@@ -17,7 +17,6 @@ from mimikit.protocol import paths
 from mimikit.protocol.files import Files
 from mimikit.protocol.models import History, Message
 
-SOFT_CAP = 200
 _CURSOR = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}:[0-9]{1,18}")
 _MOST_ON_PAGE = 500
 _RECORD_BYTES = 450
@@ -28,7 +27,7 @@ _RECORD_BYTES = 450
 class HistoryCaps:
     """Limits of the working set, from which only archived messages are removed."""
 
-    soft: int = SOFT_CAP
+    soft: int = 200
     hard: int = 300
     hard_bytes: int = 10 * 2**20
 

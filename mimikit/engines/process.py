@@ -44,8 +44,6 @@ _REAP_TIMEOUT_S = 5.0
 
 
 class ProgramFeed:
-    """Input for a running program. Thread-safe."""
-
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._parts = list[bytes]()
@@ -238,9 +236,18 @@ class _Run:
             if (feed := self.program.feed) is not None:
                 feed.attach(self._wake)
                 self._wake()  # input may be queued already
-        handle = os.pidfd_open(self._child.pid)
-        stack.callback(os.close, handle)
-        self._selector.register(handle, selectors.EVENT_READ, self._on_exit)
+        try:
+            handle = os.pidfd_open(self._child.pid)
+        except (OSError, AttributeError):  # no pidfd here (macOS): a thread waits for it
+
+            def wait() -> None:
+                self._child.wait()
+                self._wake()
+
+            threading.Thread(target=wait, daemon=True).start()
+        else:
+            stack.callback(os.close, handle)
+            self._selector.register(handle, selectors.EVENT_READ, self._on_exit)
         self.cancel.on_cancel(lambda _reason: self._wake())
 
     def _loop(self) -> None:
@@ -341,6 +348,8 @@ class _Run:
     def _on_wake(self) -> None:
         self._waker.recv(1024)
         self._feed()
+        if self._child.returncode is not None:
+            self._exited = True
 
     def _on_exit(self) -> None:
         self._exited = True

@@ -42,7 +42,7 @@ def is_orphan(mark: str, state_id: str) -> bool:
 
 
 def kill_orphans(state_id: str) -> list[int]:
-    """SIGTERM, then SIGKILL; returns their pids."""
+    """SIGTERM, then SIGKILL; returns their pids. Finds none without /proc (macOS)."""
     found, started = set[int](), time.monotonic()
     while left := _orphans(state_id):
         passed_s = time.monotonic() - started
@@ -57,6 +57,8 @@ def kill_orphans(state_id: str) -> list[int]:
 
 
 def _orphans(state_id: str) -> set[int]:
+    if not (_PROC / "self/stat").exists():
+        return set()
     pids = {int(entry.name) for entry in os.scandir(_PROC) if entry.name.isdecimal()}
     return {pid for pid in pids - _self_and_ancestors() if is_orphan(_mark_of(pid), state_id)}
 

@@ -15,7 +15,6 @@ import logging
 import secrets
 import threading
 import time
-from collections.abc import Generator
 
 from mimikit.errors import BadRecord, StorageError
 from mimikit.hueyfiles.folder import QueueFolder, WaitingFile
@@ -27,7 +26,6 @@ _logger = logging.getLogger(__name__)
 
 _MARK = "~"
 _GUARD = "guard"
-_LOCK_WAIT_S = 10
 _REQUEUE_EVERY_S = 5.0
 _PRUNE_LIMIT = 50_000
 _PRUNE_AT_ONCE = 5_000
@@ -50,7 +48,7 @@ class Owner:
         self._routes: dict[str, str] = {}
         self.token = secrets.token_hex(8)
         path = self._path(self.token)
-        with locked(files, self._path(_GUARD)):
+        with files.locked(self._path(_GUARD)):
             lock = files.lock(path)
         if lock is None:
             raise StorageError(f"{path}: expected a free lock, got one that is held")
@@ -69,7 +67,7 @@ class Owner:
         Crash: the next call moves the rest.
         """
         moved = 0
-        with locked(self._files, self._path(_GUARD)):
+        with self._files.locked(self._path(_GUARD)):
             claims = [
                 (folder, name)
                 for folder in self._routes
@@ -258,22 +256,6 @@ class OwnedClaims(Claims):
         except AttributeError:
             self._local.hold = _Hold(self)
             return self._local.hold
-
-
-@contextlib.contextmanager
-def locked(files: Files, path: str) -> Generator[None]:
-    """Hold a lock that is always brief; StorageError when it is not free in time."""
-    deadline = time.monotonic() + _LOCK_WAIT_S
-    while (lock := files.lock(path)) is None:
-        if time.monotonic() > deadline:
-            raise StorageError(
-                f"{path}: expected a free lock within {_LOCK_WAIT_S} s; another process holds it"
-            )
-        time.sleep(0.001)
-    try:
-        yield
-    finally:
-        lock.release()
 
 
 def _original_name(claimed: str) -> str:

@@ -238,10 +238,6 @@ class ClaimStorage(FolderStorage):
     def owner_token(self) -> str:
         return self._open().owner.token
 
-    def requeue_orphans(self) -> int:
-        """Requeue the claims of dead processes; returns how many."""
-        return self._open().owner.requeue_orphans()
-
     def owned(self) -> OwnedClaims | None:
         """The claims; None before the first one, and for a subclass with its own."""
         claims = self._session.claims if self._session is not None else None

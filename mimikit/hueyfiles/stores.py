@@ -25,7 +25,7 @@ from huey.storage import BaseStorage
 
 from mimikit.clock import Clock
 from mimikit.errors import BadRecord
-from mimikit.hueyfiles.owners import claim_name, locked
+from mimikit.hueyfiles.owners import claim_name
 from mimikit.hueyfiles.serializer import embed, extract, identity, unwrap, wrap
 from mimikit.protocol.files import Files
 from mimikit.protocol.json import Json, dump_line, parse_object
@@ -136,7 +136,7 @@ class FolderStorage(BaseStorage):
 
     def incr(self, key: str | bytes, amount: int = 1) -> int:
         path = _path(self._counter_folder, key)
-        with locked(self._files, f"{self._counter_folder}/guard.lock"):
+        with self._files.locked(f"{self._counter_folder}/guard.lock"):
             value = (self._load(path, _number) or 0) + amount
             self._files.write(path, dump_line({**_key_json(key), "value": value}))
         return value

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from itertools import groupby
+from typing import Literal
 from zoneinfo import ZoneInfo
 
 from mimikit.errors import BadInput
@@ -110,6 +111,14 @@ class TimeCursor:
         if match:
             self.at = match.end()
         return match
+
+    def take_seconds(self, kind: Literal["period", "span"]) -> float | None:
+        """Parse the interval or duration that begins here, and move behind it."""
+        found = words.interval_at(kind, self.plain, self.at)
+        if found is None:
+            return None
+        self.at = found.end
+        return found.seconds
 
 
 def match_clocks(cursor: TimeCursor) -> tuple[list[re.Match[str]], re.Match[str] | None]:

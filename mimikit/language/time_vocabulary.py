@@ -11,7 +11,7 @@ import tomllib
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from mimikit.language.phrases import MONTHS_EN
 
@@ -50,18 +50,6 @@ class FoundInterval(NamedTuple):
 
     seconds: float
     end: int
-    adverb: bool
-    """Whether it is an adverb such as `daily`, which may be an argument of a command."""
-
-
-def period_at(plain: str, start: int) -> FoundInterval | None:
-    """Parse the interval that begins at `start`: `every 10 minutes`, `daily`, 「每两小时」."""
-    return _interval(PATTERNS["period"].match(plain, start))
-
-
-def span_at(plain: str, start: int) -> FoundInterval | None:
-    """Parse the duration that begins at `start`: `10 minutes`, `half an hour`, 「两小时」."""
-    return _interval(PATTERNS["span"].match(plain, start))
 
 
 def ordinal_of(word: str) -> int:
@@ -82,7 +70,9 @@ def number_of(word: str) -> Fraction:
     return Fraction(f"{whole if len(whole) <= 15 else '9' * 15}.{part[:9] or '0'}")
 
 
-def _interval(match: re.Match[str] | None) -> FoundInterval | None:
+def interval_at(kind: Literal["period", "span"], plain: str, start: int) -> FoundInterval | None:
+    """Parse a period (`every 10 minutes`, `daily`) or a span (`half an hour`, 「两小时」)."""
+    match = PATTERNS[kind].match(plain, start)
     if match is None:
         return None
     parts = match.groupdict()
@@ -102,7 +92,7 @@ def _interval(match: re.Match[str] | None) -> FoundInterval | None:
         total += Fraction(unit, 2)
     seconds = round(total, 3)
     number = int(seconds) if seconds.denominator == 1 else float(seconds)
-    return FoundInterval(number, match.end(), adverb is not None)
+    return FoundInterval(number, match.end())
 
 
 # ---- days and times of day

@@ -60,7 +60,7 @@ from mimikit.language.phrases import (
     limited_words,
     moment_words,
 )
-from mimikit.language.time_vocabulary import fold, number_of, ordinal_of, period_at, span_at
+from mimikit.language.time_vocabulary import fold, interval_at, number_of, ordinal_of
 
 _DAY_S = 86400
 _MAX_AHEAD_S = 3660 * _DAY_S
@@ -138,7 +138,7 @@ def parse_when(text: str, *, now: datetime, zone: ZoneInfo) -> When | None:
     """
     plain = fold(text.strip()).rstrip(" .。!")
     time = time_at(plain, 0)
-    span = span_at(plain, 0)
+    span = interval_at("span", plain, 0)
     try:
         if time is not None and time.end == len(plain):
             return when_of(time.time, now=now, zone=zone)
@@ -191,20 +191,19 @@ def time_at_end(plain: str, ending: re.Pattern[str], tail: int) -> FoundTime | N
 def _time_from_now(cursor: TimeCursor) -> Time | None:
     """Parse `in 10 minutes`, 「两小时后」, `in 3 days at 9`."""
     before = cursor.take("in")
-    span = span_at(cursor.plain, cursor.at)
-    if span is None or span.seconds > _MAX_AHEAD_S:
+    seconds = cursor.take_seconds("span")
+    if seconds is None or seconds > _MAX_AHEAD_S:
         return None
-    cursor.at = span.end
     if not cursor.take("from_now") and not (before and before["tells"]):
         return None
-    if span.seconds % _DAY_S == 0:
+    if seconds % _DAY_S == 0:
         on_day = TimeCursor(cursor.plain, cursor.at)
         matches, part = match_clocks(on_day)
         clock = clock_of(matches[0], part) if len(matches) == 1 else None
         if clock:
             cursor.at = on_day.at
-            return DayTime(DayAhead(int(span.seconds) // _DAY_S), clock)
-    return SpanAhead(span.seconds)
+            return DayTime(DayAhead(int(seconds) // _DAY_S), clock)
+    return SpanAhead(seconds)
 
 
 def _on_the_hour(cursor: TimeCursor) -> CronTime | None:
@@ -274,9 +273,8 @@ def _times(cursor: TimeCursor) -> int | None:
 def _until(cursor: TimeCursor) -> DayTime | SpanAhead | None:
     """Parse `until Friday`, `for two weeks`, 「直到周五」."""
     if cursor.take("lasting"):
-        span = span_at(cursor.plain, cursor.at)
-        cursor.at = span.end if span else cursor.at
-        return SpanAhead(span.seconds) if span and span.seconds <= _MAX_AHEAD_S else None
+        seconds = cursor.take_seconds("span")
+        return None if seconds is None or seconds > _MAX_AHEAD_S else SpanAhead(seconds)
     opening = cursor.take("until")
     moment = _moment(cursor) if opening else None
     has_stop = cursor.take("stop") is not None
@@ -324,16 +322,11 @@ def _hours(cursor: TimeCursor) -> _Hours | None:
     return (matches, part) if matches or part else None
 
 
-def _period(cursor: TimeCursor) -> float | None:
-    period = period_at(cursor.plain, cursor.at)
-    cursor.at = period.end if period else cursor.at
-    return period.seconds if period else None
-
-
 _READERS: tuple[tuple[str, Callable[[TimeCursor], object]], ...] = (
     ("times", _times), ("until", _until), ("starting", _starting), ("step", _step),
     ("excluded", read_excluded), ("window", read_window), ("days", read_days), ("day", read_day),
-    ("hours", _hours), ("part", lambda cursor: cursor.take("part")), ("period", _period),
+    ("hours", _hours), ("part", lambda cursor: cursor.take("part")),
+    ("period", lambda cursor: cursor.take_seconds("period")),
 )  # fmt: skip
 
 

@@ -116,19 +116,14 @@ def plan_archive(
     messages: Sequence[Message],
     now: datetime,
     zone: tzinfo,
-    last_archive_at: datetime | None,
     *,
     rules: ArchiveRules = RULES,
-    forced: bool = False,
     summaries: bool = True,
 ) -> list[MessageGroup]:
-    """The groups to archive now, raw ones first, then by day.
+    """The groups to archive now, raw ones first, then by day; messages in back-off are skipped.
 
-    forced: even if not due; messages in back-off are still skipped.
     summaries: whether an engine is available for them; else only recent days are archived.
     """
-    if not forced and not is_due(messages, now, last_archive_at, rules=rules):
-        return []
     today = now.astimezone(zone).date()
     by_place: dict[tuple[Kind, str], list[Message]] = {}
     ready = [m for m in messages if m.archived is False and _is_ready(m, now)]

@@ -113,15 +113,12 @@ class MemoryView:
         for path, (_, parts) in files.items():
             for part in parts:
                 self._parts[part.scope][path] = part
-        self._totals = {
+        self.totals = {
             scope: TermTotals.sum(map(TermTotals.of, parts.values()))
             for scope, parts in self._parts.items()
         }
-        self.passage_count = sum(totals.passages for totals in self._totals.values())
+        self.passage_count = sum(totals.passages for totals in self.totals.values())
         self._postings: dict[str, _Postings] = {}
-
-    def totals(self, scope: Scope) -> TermTotals:
-        return self._totals[scope]
 
     def frequency(self, term: str, table: str) -> int:
         """The number of passages (or files, by `table`) that contain a term."""

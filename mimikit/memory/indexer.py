@@ -245,7 +245,7 @@ class Indexer:
             return worker
 
     def close(self) -> None:
-        """Stop the thread once it has written what it has read."""
+        """Stop the thread once it has written what it has read; before the disk is closed."""
         self._closing = True
         worker = self._worker
         if worker is not None and worker is not threading.current_thread():

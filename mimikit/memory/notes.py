@@ -9,13 +9,12 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import re
-import threading
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
-from mimikit.errors import BadInput, Conflict, NotFound, Refused, StorageError, UnsafeFile
+from mimikit.errors import BadInput, Conflict, NotFound, Refused, UnsafeFile
 from mimikit.memory import markdown
 from mimikit.memory.terms import folded, has_cjk, terms
 from mimikit.protocol import paths
@@ -28,8 +27,6 @@ Action = Literal["add", "done", "undone", "remove"]
 MAX_ITEM = 2_000
 """Characters of a backlog item."""
 
-_LOCK_TIMEOUT_S = 5.0
-_LOCK_POLL_S = 0.005
 _BOM = "\ufeff"
 
 
@@ -65,7 +62,7 @@ def amend(files: Files, path: str, change: Callable[[str], str]) -> bool:
     Raises:
         StorageError: the disk refuses, or another writer holds the lock.
     """
-    with memory_lock(files):
+    with files.locked(paths.MEMORY_LOCK):
         data = files.read(path)
         text = "" if data is None else data.decode("utf-8", "surrogateescape")
         changed = change(text)
@@ -89,7 +86,7 @@ def replace(files: Files, path: str, text: str, base: str | None) -> Note:
         raise BadInput(
             f"text: expected at most {MAX_RECORD_BYTES} bytes, got {len(data)}", field="text"
         )
-    with memory_lock(files):
+    with files.locked(paths.MEMORY_LOCK):
         now = read(files, path)
         if (now.hash if now else None) != base:
             why = "it was changed meanwhile; reload it and edit again"
@@ -107,23 +104,6 @@ def replace(files: Files, path: str, text: str, base: str | None) -> Note:
             )
         files.write(path, data)
     return Note(path, text, content_hash(text))
-
-
-@contextlib.contextmanager
-def memory_lock(files: Files) -> Generator[None]:
-    """Hold `memory.lock`; raises StorageError if another writer holds it for seconds."""
-    pause = threading.Event()
-    for _ in range(int(_LOCK_TIMEOUT_S / _LOCK_POLL_S)):
-        lock = files.lock(paths.MEMORY_LOCK)
-        if lock is not None:
-            break
-        pause.wait(_LOCK_POLL_S)
-    else:
-        raise StorageError(f"{paths.MEMORY_LOCK}: another process holds the lock; try again")
-    try:
-        yield
-    finally:
-        lock.release()
 
 
 def remember(files: Files, note: RememberedNote, at: datetime) -> str:

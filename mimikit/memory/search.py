@@ -81,8 +81,8 @@ class MemorySearch:
         self.watch = watch
         documents = DocumentFolders(files, workspace, watch)
         self._indexer = Indexer(documents, index, zone, clock, words)
-        self._zone, self._clock = zone, clock
-        self._patience_s = patience_s
+        self.refresh, self.close = self._indexer.refresh, self._indexer.close
+        self._zone, self._clock, self._patience_s = zone, clock, patience_s
 
     def find(
         self,
@@ -152,15 +152,8 @@ class MemorySearch:
         with contextlib.suppress(StorageError, OSError):  # the next search reports it
             self._indexer.index_ahead()
 
-    def refresh(self, *, rebuild: bool = False) -> IndexStatus:
-        return self._indexer.refresh(rebuild=rebuild)
-
     def status(self) -> IndexStatus:
         return self._indexer.status()
-
-    def close(self) -> None:
-        """Stop indexing; to be called before the disk is closed."""
-        self._indexer.close()
 
     @property
     def fallback(self) -> str | None:
@@ -187,7 +180,7 @@ class MemorySearch:
         all_matches: list[Match] = []
         scores: dict[str, float] = {}
         for scope in scopes:
-            totals = TermTotals.sum([recent.totals(scope), view.totals(scope)])
+            totals = TermTotals.sum([recent.totals[scope], view.totals[scope]])
             if not totals.passages:
                 continue
             try:

@@ -90,8 +90,8 @@ class TantivyView:
         for path, file in files.items():
             in_scope[scope_of(path)].append(file.totals)
             in_scope[NOTES].append(file.notes)
-        self._totals = {scope: TermTotals.sum(each) for scope, each in in_scope.items()}
-        self.passage_count = sum(totals.passages for totals in self._totals.values())
+        self.totals = {scope: TermTotals.sum(each) for scope, each in in_scope.items()}
+        self.passage_count = sum(totals.passages for totals in self.totals.values())
         # A turn searches twice, the next one for much the same. Caches of functions, not of
         # methods: a reference cycle would keep the index's files open.
         self._read = functools.lru_cache(_CACHED_DOCUMENTS)(functools.partial(_document, searchers))
@@ -121,9 +121,6 @@ class TantivyView:
     def frequency(self, term: str, table: str) -> int:
         with _guarded():
             return self._count(table, term) + self._count(table, neighbour_term(term))
-
-    def totals(self, scope: Scope) -> TermTotals:
-        return self._totals[scope]
 
     def _best(
         self, weights: Mapping[str, float], table: str, limit: int, window: Window

@@ -188,12 +188,7 @@ def fit_together(
 
 
 def fit(
-    messages: list[Message],
-    budget_tokens: int,
-    *,
-    most: int = 20,
-    least: int = 5,
-    count: Count = count,
+    messages: list[Message], budget_tokens: int, *, most: int = 20, least: int = 5
 ) -> list[Message]:
     """The newest messages that fit, oldest first; long ones cut, duplicates dropped.
 
@@ -225,7 +220,7 @@ def fit(
     return fitting[first:]
 
 
-def spent(messages: Sequence[Message], count: Count = count) -> int:
+def spent(messages: Sequence[Message]) -> int:
     return sum(count(cut(m.text, CUT_CHARACTERS)) for m in folded(messages))
 
 

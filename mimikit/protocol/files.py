@@ -12,6 +12,7 @@ import os
 import re
 import secrets
 import sys
+import time
 from collections.abc import Callable, Generator, Iterable, Iterator
 from typing import TypeAlias, TypeVar
 
@@ -33,6 +34,7 @@ OnEvent: TypeAlias = Callable[[str, dict[str, object]], None]
 
 R = TypeVar("R", bound=Record)
 TEMP_PREFIX = ".tmp-"
+LOCK_WAIT_S, _LOCK_POLL_S = 10.0, 0.002
 _BLOCK_BYTES = (2**16, 2**18, 2**20)
 _NOT_YOURS = "expected a file of yours, got permission denied"
 _IMMOVABLE = frozenset({errno.EACCES, errno.EPERM, errno.EBUSY, errno.EXDEV})
@@ -396,6 +398,19 @@ class Files:
     def lock(self, path: str) -> Lock | None:
         with DiskErrors(path):
             return self.fs.lock(path)
+
+    @contextlib.contextmanager
+    def locked(self, path: str) -> Generator[None]:
+        """Hold a lock that is always brief; StorageError when it is not free in time."""
+        deadline = time.monotonic() + LOCK_WAIT_S
+        while (lock := self.lock(path)) is None:
+            if time.monotonic() > deadline:
+                raise StorageError(f"{path}: another process holds the lock; try again")
+            time.sleep(_LOCK_POLL_S)
+        try:
+            yield
+        finally:
+            lock.release()
 
     def sweep_temps(self, folder: str) -> int:
         """Remove temp files of dead processes; returns how many."""

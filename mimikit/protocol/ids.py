@@ -1,7 +1,7 @@
 """Ids of records, which are safe as file names, and identities of processes.
 
 Pids are reused, so a process is identified by pid, start time and boot. The start time is field 22
-of /proc/PID/stat.
+of /proc/PID/stat, elsewhere the output of `ps` (untested on macOS).
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import functools
 import hashlib
 import os
 import re
+import subprocess
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -65,6 +66,12 @@ def start_time(pid: int) -> str | None:
     """The start time of a process, in the system's own format; None when there is none."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_bytes()
+    except FileNotFoundError:
+        if Path("/proc/self/stat").exists():
+            return None
+        ps = ["/bin/ps", "-o", "lstart=", "-p", str(pid)]
+        out = subprocess.run(ps, capture_output=True, text=True, check=False)
+        return out.stdout.strip() or None
     except OSError:
         return None
     # The command name may hold blanks and brackets: count fields from its closing bracket.

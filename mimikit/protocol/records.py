@@ -77,7 +77,10 @@ def check_name(record: Record, path: str) -> None:
     id_ = getattr(record, "id", None)
     if isinstance(record, TurnAttempt):
         id_ = f"{record.turn_id}.{record.attempt}"
-    stem = path.rpartition("/")[2].rpartition(".")[0]
+    check_stem(id_, path.rpartition("/")[2].rpartition(".")[0])
+
+
+def check_stem(id_: object, stem: str) -> None:
     if id_ is not None and id_ != stem:
         raise BadRecord(f"id: expected {stem!r} as in the file's name, got {id_!r}", field="id")
 

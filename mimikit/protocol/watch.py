@@ -110,7 +110,7 @@ class FolderWatch:
 
         everything: also report writes in progress, removals, folders, hidden names, and (as None)
             a removed folder.
-        inotify: use it where it can be had; else mtimes are polled.
+        inotify: use it where the system has it; else mtimes are polled (untested on macOS).
         rescan_s: interval of the mtime check beside inotify.
         poll_s: interval of the mtime check without inotify.
         """
@@ -123,6 +123,8 @@ class FolderWatch:
         if inotify:
             try:
                 source = INotify()
+            except AttributeError:  # this system has none, as macOS
+                pass
             except OSError as error:
                 _logger.warning("no inotify (%s); folder mtimes are polled", error.strerror)
         self._events = _Events(source, _ALL_MASK if everything else _MASK)

@@ -85,13 +85,11 @@ class Archiver:
             store.log.write("error", "history_overflow", messages=len(messages))
         self._is_over_limit = is_over
         # A conversation above its caps is archived at once.
-        forced = is_over or len(messages) > store.conversation.caps.soft
-        if not forced and not archive.is_due(messages, now, last, rules=rules):
+        is_due = is_over or len(messages) > store.conversation.caps.soft
+        if not is_due and not archive.is_due(messages, now, last, rules=rules):
             return []
         zone, available = store.settings.zone, self.summaries.available()
-        groups = archive.plan_archive(
-            messages, now, zone, last, rules=rules, forced=forced, summaries=available
-        )
+        groups = archive.plan_archive(messages, now, zone, rules=rules, summaries=available)
         changes: dict[str, dict[str, object]] = {}
         for group in groups:
             task_id = None if group.kind == "raw" else _task_id(group)
@@ -390,15 +388,14 @@ class SummaryScheduler:
         for name in target.raw:
             day, path = date.fromisoformat(name[:10]), paths.memory_file(name)
             with self.skip_unreadable(target.name):
-                known = have | self.covered(f"{day}")
+                known = self.covered(f"{day}")
                 found = archive.pieces_of_raw(path, day, self._text(path), zone)
                 pieces += [piece for piece in found if piece.source not in known]
         for name in target.daily:
             day, path = date.fromisoformat(name[:10]), f"{paths.SUMMARIES}/{name}"
             with self.skip_unreadable(target.name):
-                found = archive.pieces_of_summary(path, day, self._text(path))
-                pieces += [piece for piece in found if piece.source not in have]
-        return pieces
+                pieces += archive.pieces_of_summary(path, day, self._text(path))
+        return [piece for piece in pieces if piece.source not in have]
 
     @contextlib.contextmanager
     def skip_unreadable(self, summary: str) -> Generator[None]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from mimikit import config
 from mimikit.conversation.inbox import InboxIndex
-from mimikit.errors import BadSettings, StorageError
+from mimikit.errors import BadSettings
 from mimikit.language import phrases
 from mimikit.language.phrases import local_time
 from mimikit.protocol import paths
@@ -33,7 +33,7 @@ class BudgetWatch:
         notify: Callable[[str, str, datetime], None],
     ) -> None:
         self._store, self._book, self._inputs, self._notify = store, book, inputs, notify
-        self._config: tuple[int, int] | None = self._config_mark()
+        self._config = store.files.stat(paths.CONFIG)
         self._note: BudgetNote | None = None
 
     @property
@@ -103,19 +103,11 @@ class BudgetWatch:
         about = (day_of(now, zone).isoformat(), *filter(None, [trigger_id]), str(hold.cap))
         self._notify(derived_id("turn", "budget", *about), words, now)
 
-    def _config_mark(self) -> tuple[int, int] | None:
-        try:
-            stat = self._store.files.stat(paths.CONFIG)
-        except StorageError:
-            return None
-        return (stat.mtime_ns, stat.size) if stat else None
-
     def _read_settings(self) -> None:
         """Reload the caps when `config.toml` has changed, if it is valid."""
-        mark = self._config_mark()
-        if mark == self._config:
+        if (found := self._store.files.stat(paths.CONFIG)) == self._config:
             return
-        self._config = mark
+        self._config = found
         try:
             text = (self._store.files.read(paths.CONFIG) or b"").decode()
             self._book.caps = config.parsed(text, Path(paths.CONFIG)).budget

@@ -255,5 +255,5 @@ class CommandApplier:
         return trigger
 
     def _save_trigger(self, trigger: Trigger) -> None:
-        registry.save(self._files, trigger)
+        self._files.save(paths.trigger(trigger.id), trigger)
         self._store.trigger_changed(trigger.id)

@@ -330,10 +330,7 @@ class CommitApplier:
     def _give_cancels(self, by: str, targets: list[str], now: datetime) -> None:
         for number, target in enumerate(targets):
             id_ = derived_id("cmd", by, "cancel", str(number))
-            command = Command(
-                id=id_, action="cancel", target=target, created_at=now, origin="supervisor"
-            )
-            queue.submit_command(self._files, command)
+            queue.submit_cancel(self._files, id_, target, now)
 
     def _route_answer(self, answer: RoutedAnswer, now: datetime) -> None:
         """Queue a Planner task with the answer to a plan's question; close the question.

@@ -189,6 +189,6 @@ def break_circuit(store: Store, task: Task) -> None:
     trigger_id = task.source_trigger_id or ""
     trigger, broken = registry.active(store.files, trigger_id)
     if trigger is not None and broken is None and trigger.enabled:
-        registry.save(store.files, trigger.but(enabled=False))
+        store.files.save(paths.trigger(trigger_id), trigger.but(enabled=False))
         store.log.write("audit", "circuit_broken", triggerId=trigger_id, taskId=task.id)
         store.trigger_changed(trigger_id)

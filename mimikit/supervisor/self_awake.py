@@ -11,7 +11,7 @@ from mimikit.errors import BadInput
 from mimikit.language.phrases import Words, fence, paragraphs, say_both
 from mimikit.protocol import paths
 from mimikit.protocol.ids import derived_id
-from mimikit.protocol.models import Command, Task, time_text
+from mimikit.protocol.models import Task, time_text
 from mimikit.protocol.results import TaskResult
 from mimikit.protocol.runtime import Improvement, SelfAwakeState
 from mimikit.protocol.triggers import PlanResult
@@ -106,7 +106,8 @@ class ImprovementScheduler:
         is_late = abs(now - run.started_at) > LONGEST
         is_off = not (run.asked or self._store.settings.self_awake.enabled)
         if outcome is None and (is_late or is_off or self._user_waits()):
-            self._cancel(task_id, now)
+            id_ = derived_id("cmd", task_id, "self-awake")
+            queue.submit_cancel(self._files, id_, task_id, now)
         if outcome is None and not is_late:
             return False
         self._end(ended(run, outcome))
@@ -177,13 +178,6 @@ class ImprovementScheduler:
         self._save(run=run, taken={**taken, name: now})
         self._store.log.write("audit", "self_awake_began", run=run.id)
         return None
-
-    def _cancel(self, task_id: str, now: datetime) -> None:
-        id_ = derived_id("cmd", task_id, "self-awake")
-        command = Command(
-            id=id_, action="cancel", target=task_id, created_at=now, origin="supervisor"
-        )
-        queue.submit_command(self._files, command)
 
     def _end(self, run: Improvement) -> None:
         context = self._context

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import queue
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Generic, TypeVar
 
@@ -61,47 +60,26 @@ class SupervisorEvents:
             self.changed_triggers.put(trigger_id)
 
 
-@dataclass
 class Store:
-    files: Files
-    settings: Settings
-    clock: Clock
-    log: EventLog
-    feed: ChangeFeed
-    live: LiveRuns
-    ledger: Ledger
-    conversation: HistoryStore
-    runtime: RuntimeState
-    events: SupervisorEvents = field(default_factory=SupervisorEvents)
-    unreleased: dict[str, Task] = field(default_factory=dict[str, Task])
-    """Tasks claimed to change their wait, not released yet because of a storage error."""
-    canceling: set[str] = field(default_factory=set[str])
-    """Tasks whose cancel was interrupted by a storage error, to be repeated."""
-
-    @classmethod
-    def open(
-        cls, files: Files, settings: Settings, clock: Clock, *, live: LiveRuns, log: EventLog
-    ) -> Store:
+    def __init__(
+        self, files: Files, settings: Settings, clock: Clock, *, live: LiveRuns, log: EventLog
+    ) -> None:
         """Read what is needed before the first operation.
 
         Raises:
             NewerState: a newer version wrote here; nothing was changed.
         """
-        conversation, ledger = HistoryStore(files), Ledger(files)
-        check_schema(paths.HISTORY, conversation.schema_version)
-        check_schema(paths.TASK_STATUS, ledger.load())
-        runtime = files.load(paths.RUNTIME, RuntimeState) or RuntimeState()
-        return cls(
-            files=files,
-            settings=settings,
-            clock=clock,
-            log=log,
-            feed=ChangeFeed(files, clock),
-            live=live,
-            ledger=ledger,
-            conversation=conversation,
-            runtime=runtime,
-        )
+        self.files, self.settings, self.clock = files, settings, clock
+        self.live, self.log, self.feed = live, log, ChangeFeed(files, clock)
+        self.conversation, self.ledger = HistoryStore(files), Ledger(files)
+        check_schema(paths.HISTORY, self.conversation.schema_version)
+        check_schema(paths.TASK_STATUS, self.ledger.load())
+        self.runtime = files.load(paths.RUNTIME, RuntimeState) or RuntimeState()
+        self.events = SupervisorEvents()
+        self.unreleased: dict[str, Task] = {}
+        """Tasks claimed to change their wait, not released yet because of a storage error."""
+        self.canceling = set[str]()
+        """Tasks whose cancel was interrupted by a storage error, to be repeated."""
 
     def submit(self, task: Task, *, planned_at: datetime | None = None, missed: int = 0) -> bool:
         """Queue a task, or end a reminder, which no pool runs; False: it was submitted before.

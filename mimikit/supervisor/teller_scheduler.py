@@ -140,18 +140,14 @@ class TellerScheduler:
         """The user's newest input when a turn was last considered."""
 
     @property
-    def _wait(self) -> Waiting | None:
+    def wait(self) -> Waiting | None:
         state = self._state.then if isinstance(self._state, Replying) else self._state
         return state if isinstance(state, Waiting) else None
 
     @property
     def waiting(self) -> EngineStatus | None:
         """The engine that inputs wait for, and why."""
-        return self._wait.status if self._wait else None
-
-    @property
-    def not_before(self) -> datetime | None:
-        return self._wait.not_before if self._wait else None
+        return self.wait.status if self.wait else None
 
     def step(self, now: datetime) -> bool:
         # Committed turns first: until they are applied, their inputs must not get into another.
@@ -181,7 +177,7 @@ class TellerScheduler:
 
     def _watch_wait(self, now: datetime) -> None:
         """End the back-off when an engine is available, another was chosen, or tokens are left."""
-        wait = self._wait
+        wait = self.wait
         for_tokens = wait is not None and wait.for_tokens
         awaited = wait.status.engine if wait and not for_tokens else None
         is_over = self.engines.step(now, awaited)
@@ -239,7 +235,7 @@ class TellerScheduler:
     def _answer_commands(self, now: datetime) -> bool:
         """While an engine is unavailable, have code answer inputs that are exactly a command."""
         code = self._context.engines.code
-        if code is None or self._wait is None:
+        if code is None or self.wait is None:
             return False
         tasks = functools.cache(lambda: self._context.reader.tasks("all"))
         items, has_more = self.inputs.pick(lambda text: code.understands(text, tasks))
@@ -282,7 +278,7 @@ class TellerScheduler:
             facts=self._facts(),
         )
         mark = turns.start(self._store.files, turn_id, attempt, ids, now)
-        self._state = Replying(mark, self._wait or Idle())
+        self._state = Replying(mark, self.wait or Idle())
         cancel = self._store.live.start(turn_id, "teller", items[-1].text[:80], now)
         self._store.feed.publish("turn", state="started", turnId=turn_id, inputs=ids)
         # Without a model a command has its own trace, not that of the results beside it.

@@ -293,7 +293,7 @@ class TriggerScheduler:
         self._write_skipped(trigger, SkippedSlot(firing.slot, "loop", 0), now, firing.task.id)
         state = state.but(paused_by="breaker", last_verdict="loop")
         registry.save_state(store.files, trigger.id, state)
-        registry.save(store.files, trigger.but(enabled=False))
+        store.files.save(paths.trigger(trigger.id), trigger.but(enabled=False))
         store.log.write("audit", "circuit_broken", triggerId=trigger.id, files=list(names))
         store.trigger_changed(trigger.id)
 

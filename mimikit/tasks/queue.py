@@ -20,7 +20,7 @@ from mimikit.protocol.files import Files
 from mimikit.protocol.ids import check_id, derived_id
 from mimikit.protocol.json import Json, parse_object
 from mimikit.protocol.models import FIRST_TIME, Command, CommandResult, QueueName, Task, time_text
-from mimikit.protocol.records import bad_record, max_record_bytes, written_at
+from mimikit.protocol.records import bad_record, check_stem, max_record_bytes, written_at
 from mimikit.protocol.results import TaskResult
 from mimikit.protocol.triggers import PlanResult
 from mimikit.tasks import ledger
@@ -280,12 +280,7 @@ def parse_task(name: str, data: bytes, seat: QueueName, seen_at: datetime) -> tu
     except BadInput as error:
         raise BadRecord(str(error), field="id") from None
     given = parse_object(data)
-    if given.get("id") not in (None, task_id):
-        raise BadRecord(
-            f"id: expected {task_id!r}, the name of the file, got {given['id']!r}; "
-            "name both alike, or leave the id out",
-            field="id",
-        )
+    check_stem(given.get("id"), task_id)
     is_whole = given.get("role") == seat and None not in map(given.get, _FILLED)
     text = data.removeprefix(b"\xef\xbb\xbf")
     if not is_whole:
@@ -344,24 +339,22 @@ def submit_command(files: Files, command: Command) -> bool:
     return not is_done and files.save_new(paths.command(command.id), command)
 
 
-def submit_and_wait(
-    files: Files,
-    command: Command,
-    *,
-    is_served: bool,
-    pause: Callable[[float], object] = lambda most_s: time.sleep(min(most_s, 0.02)),
-) -> CommandResult | None:
+def submit_cancel(files: Files, id_: str, target: str, now: datetime) -> None:
+    command = Command(id=id_, action="cancel", target=target, created_at=now, origin="supervisor")
+    submit_command(files, command)
+
+
+def submit_and_wait(files: Files, command: Command, *, is_served: bool) -> CommandResult | None:
     """Submit a command and wait up to COMMAND_WAIT_S for its outcome; None: timeout.
 
     is_served: whether a consumer is running; else it does not wait.
-    pause: may return early when something has changed.
     """
     submit_command(files, command)
     deadline = time.monotonic() + (COMMAND_WAIT_S if is_served else 0)
     while (found := command_result(files, command.id)) is None:
         if (left_s := deadline - time.monotonic()) <= 0:
             return None
-        pause(left_s)
+        time.sleep(min(left_s, 0.02))
     return found
 
 

@@ -132,7 +132,7 @@ class PlannerSession(ToolSession):
         schedule: Schedule | None,
         **more: object,
     ) -> str:
-        permission.check_new_trigger(may_trigger=self._caller.may_trigger)
+        permission.check_trigger_action("create", may_trigger=self._caller.may_trigger)
         self._check_profile(args.profile, requests.TRIGGER_PROFILES)
         self._check_plan_size()
         parent = self._caller.parent
@@ -177,7 +177,7 @@ class PlannerSession(ToolSession):
         trigger = self._reader.trigger(args.id)
         if trigger is None:
             raise BadInput(f"expected the id of a trigger, got {args.id!r}", field="id")
-        permission.check_trigger_change(args.action, may_trigger=self._caller.may_trigger)
+        permission.check_trigger_action(args.action, may_trigger=self._caller.may_trigger)
         self._check_plan_size()
         changes: dict[str, Any] = {}
         if args.action == "edit":

@@ -137,12 +137,8 @@ def parse(text: str) -> Pattern:
         BadInput: it is empty, too long, contains `..`, or names the state folder.
     """
     if not text.strip() or len(text) > MAX_PATTERN or "\0" in text or "\n" in text:
-        raise BadInput(
-            f"expected a path or a glob of at most {MAX_PATTERN} characters, such as "
-            f"`src/**/*.py`; got {text[:60]!r}",
-            field="path",
-            code="bad_path",
-        )
+        example = "a path or a glob, such as `src/**/*.py`"
+        raise _refusal(f"{example}, of at most {MAX_PATTERN} characters", text)
     absolute = text.startswith("/")
     parts = [part for part in text.split("/") if part not in ("", ".")]
     parts = [
@@ -153,12 +149,8 @@ def parse(text: str) -> Pattern:
     if ".." in parts:
         raise _refusal("a path without `..`", text)
     if not absolute and parts[:1] == [STATE_FOLDER]:
-        raise BadInput(
-            f"expected a path outside of `{STATE_FOLDER}`, got {text[:60]!r}: the state folder is "
-            "never watched; wait for a task with `task_done`",
-            field="path",
-            code="bad_path",
-        )
+        instead = "which is never watched (wait for a task with `task_done`)"
+        raise _refusal(f"a path outside of `{STATE_FOLDER}`, {instead}", text)
     if any("**" in part and part != "**" for part in parts):
         raise _refusal("`**` to stand alone between slashes", text)
     if any(part != "**" and part.count("*") > _MAX_STARS for part in parts):

@@ -15,7 +15,13 @@ from mimikit.protocol.ids import check_id, derived_id
 from mimikit.protocol.json import Json, dump_line, parse_object
 from mimikit.protocol.models import REMINDER, time_text
 from mimikit.protocol.notify import with_default_notify
-from mimikit.protocol.records import bad_record, check_text, max_record_bytes, written_at
+from mimikit.protocol.records import (
+    bad_record,
+    check_stem,
+    check_text,
+    max_record_bytes,
+    written_at,
+)
 from mimikit.protocol.triggers import Schedule, TaskDone, Trigger, TriggerState
 from mimikit.triggers import conditions, schedule
 
@@ -29,15 +35,9 @@ def parse(trigger_id: str, data: bytes, seen_at: datetime) -> Trigger:
     Raises:
         BadRecord: it is invalid; `field` says where.
     """
-    if len(data) > max_record_bytes(Trigger):  # the state repeats it, and may be larger
-        raise BadRecord(f"expected at most {max_record_bytes(Trigger):,} bytes, got more")
     fields = parse_object(data)
     try:
-        if fields.get("id") not in (None, trigger_id):
-            raise BadRecord(
-                f"id: expected {trigger_id!r} as in the file's name, got {fields['id']!r}",
-                field="id",
-            )
+        check_stem(fields.get("id"), trigger_id)
         is_typed = fields.get("type") is not None
         defaults: dict[str, Json] = {
             "id": trigger_id,
@@ -224,10 +224,6 @@ def state(files: Files, trigger_id: str) -> TriggerState:
 
 def save_state(files: Files, trigger_id: str, new: TriggerState) -> None:
     files.save(paths.trigger_state(trigger_id), new)
-
-
-def save(files: Files, trigger: Trigger) -> None:
-    files.save(paths.trigger(trigger.id), trigger)
 
 
 def exists(files: Files, trigger_id: str) -> bool:

@@ -15,7 +15,7 @@ from zoneinfo import ZoneInfo
 
 from cronsim import CronSim, CronSimError
 
-from mimikit.errors import BadInput
+from mimikit.errors import BadInput, ErrorCode
 from mimikit.protocol.models import to_utc
 from mimikit.protocol.triggers import Schedule
 
@@ -28,6 +28,7 @@ _JUMP = 2
 _MAX_PERIODS = 1000
 """Periods of `everyDays` or `everyWeeks` that are searched for one slot."""
 _MOMENT = timedelta(microseconds=1)
+_PAST: ErrorCode = "no_future_time"
 
 
 def check(schedule: Schedule) -> None:
@@ -51,26 +52,21 @@ def _check_limits(schedule: Schedule) -> None:
     recurring = {"starting": plan.starting, "until": plan.until, "times": plan.times, **steps}
     used = [name for name, value in recurring.items() if value is not None]
     if used and plan.run_at is not None:
-        raise BadInput(
-            f"{used[0]}: expected it with interval or cron, got runAt", field=f"schedule.{used[0]}"
-        )
+        raise _refusal(used[0], "expected it with interval or cron, got runAt")
     if plan.until is not None and plan.starting is not None and plan.until < plan.starting:
-        message = "until: expected a time after starting, got an earlier one"
-        raise BadInput(message, field="schedule.until", code="no_future_time")
+        raise _refusal("until", "expected a time after starting, got an earlier one", _PAST)
     used = [name for name, value in steps.items() if value is not None]
     if not used:
         return
     if plan.cron is None or plan.starting is None or len(used) > 1:
-        raise BadInput(
-            "expected everyDays or everyWeeks with cron, and starting to count from",
-            field=f"schedule.{used[0]}",
-        )
+        raise _refusal(used[0], "expected one of everyDays and everyWeeks, with cron and starting")
     start = plan.but(until=None, timezone=None)
     if next(_slots(start, plan.starting - _MOMENT, UTC_ZONE), None) is None:
-        raise BadInput(
-            f"{used[0]}: expected days on which the cron line has times, got none",
-            field=f"schedule.{used[0]}",
-        )
+        raise _refusal(used[0], "expected days on which the cron line has times, got none")
+
+
+def _refusal(field: str, message: str, code: ErrorCode | None = None) -> BadInput:
+    return BadInput(f"{field}: {message}", field=f"schedule.{field}", code=code)
 
 
 def anchored(schedule: Schedule, now: datetime, zone: ZoneInfo = UTC_ZONE) -> Schedule:
@@ -95,8 +91,7 @@ def with_limits_of(old: Schedule | None, new: Schedule, given: Collection[str] =
 
 def check_coming(schedule: Schedule, now: datetime, zone: ZoneInfo = UTC_ZONE) -> None:
     if schedule.run_at is None and not upcoming(schedule, now=now, zone=zone):
-        message = "until: expected a time to come, got one that passed"
-        raise BadInput(message, field="schedule.until", code="no_future_time")
+        raise _refusal("until", "expected a time to come, got one that passed", _PAST)
 
 
 def zone_of(schedule: Schedule, workspace: ZoneInfo) -> ZoneInfo:
@@ -297,19 +292,17 @@ def _midnight(day: date, days: int, zone: ZoneInfo) -> datetime:
 
 def check_cron(expression: str) -> None:
     """Validate a cron line with at least one future time; raises BadInput."""
-    expected = "cron: expected minute hour day month weekday, such as `0 9 * * 1-5`"
+    expected = "expected minute hour day month weekday, such as `0 9 * * 1-5`"
     if len(expression) > 200 or len(expression.split()) != 5:
-        message = f"{expected}; got {expression[:60]!r}"
-        raise BadInput(message, field="schedule.cron", code="bad_cron")
+        raise _refusal("cron", f"{expected}; got {expression[:60]!r}", "bad_cron")
     try:
         first = next(_simulated(expression, datetime(2026, 1, 1, tzinfo=UTC)), None)
     except (CronSimError, AssertionError, ValueError, TypeError) as error:
         detail = f" ({error})" if isinstance(error, CronSimError) else ""
         message = f"{expected}; got {expression[:60]!r}{detail}"
-        raise BadInput(message, field="schedule.cron", code="bad_cron") from None
+        raise _refusal("cron", message, "bad_cron") from None
     if first is None:
-        message = f"cron: {expression!r} has no future time"
-        raise BadInput(message, field="schedule.cron", code="no_future_time")
+        raise _refusal("cron", f"{expression!r} has no future time", _PAST)
 
 
 def cron_times(expression: str, after: datetime, zone: ZoneInfo) -> Iterator[datetime]:

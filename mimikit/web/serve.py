@@ -15,21 +15,20 @@ import socket
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from gunicorn.app.base import BaseApplication
 from gunicorn.arbiter import Arbiter
 
-from mimikit.clock import SystemClock
 from mimikit.config import Settings
 from mimikit.errors import BadSettings, MimikitError
+from mimikit.log import EventLog
 from mimikit.protocol import ids, paths
 from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.files import Files
 from mimikit.protocol.runtime import PageAddress
-from mimikit.state import make_folders
+from mimikit.state import State, make_search
 from mimikit.web import tokens
 from mimikit.web.guard import allowed_hosts
 
@@ -80,14 +79,7 @@ class ServerSocket:
             )
 
 
-def serve(
-    state: Path,
-    workspace: Path,
-    settings: Settings,
-    host: str | None = None,
-    port: int | None = None,
-    on_ready: OnReady | None = None,
-) -> None:
+def serve(state: State, host: str | None, port: int | None, on_ready: OnReady | None) -> None:
     """Serve the page until a signal, then raise SystemExit; BadSettings for an unusable address.
 
     host, port: override the settings; `$PORT` is the default of `port`.
@@ -95,28 +87,23 @@ def serve(
     os.umask(0o077)
     for name in _FOREIGN:
         os.environ.pop(name, None)
+    settings = state.settings
     bound = bind(host or settings.web.host, chosen_port(port, settings))
     try:
         bound.check_exposure(settings)
         allowed_hosts(settings.web.hosts)
-        disk, files = _open(state, settings)
-        make_folders(files)
-        token = tokens.load_token(files)
-        _record_address(bound, files)
-        disk.close()
+        token = tokens.load_token(state.files)
+        _record_address(bound, state)
     except MimikitError:
         bound.socket.close()
         raise
 
     def make_app() -> Flask:
-        # Called in the worker, as descriptors and threads do not survive a fork.
-        from mimikit.log import EventLog
-        from mimikit.state import State, make_search
+        # Called in the worker, whose files and threads are its own.
         from mimikit.web.app import build_web
 
-        _, files = _open(state, settings)
-        clock = SystemClock()
-        opened = State(state, workspace, files, settings, clock, EventLog(files, clock))
+        files = Files(RealDisk(state.path), durable=state.files.durable)
+        opened = replace(state, files=files, log=EventLog(files, state.clock))
         return build_web(
             opened,
             token=token,
@@ -152,40 +139,28 @@ def _public_settings(settings: Settings) -> dict[str, Any]:
         "workers": 1,  # streams and limits are counted in one process
         "worker_class": "gthread",
         "threads": THREADS_BESIDE_STREAMS + settings.web.max_streams,
-        "timeout": 30,
         "keepalive": 20,
         "graceful_timeout": 5,
         "limit_request_line": 8190,
-        "limit_request_fields": 100,
-        "limit_request_field_size": 8190,
         "forwarded_allow_ips": "127.0.0.1,::1",
         "forwarder_headers": "",
         "control_socket_disable": True,
-        "accesslog": None,
-        "errorlog": "-",
         "loglevel": "warning",
         "proc_name": "mimikit web",
     }
 
 
-def _open(state: Path, settings: Settings) -> tuple[RealDisk, Files]:
-    disk = RealDisk(state)
-    files = Files(disk, durable=settings.durability == "full")
-    files.make_folders()
-    return disk, files
-
-
-def _record_address(bound: ServerSocket, files: Files) -> None:
+def _record_address(bound: ServerSocket, state: State) -> None:
     """Record where this process listens, which decides whether the consumer accepts its commands.
 
     The record of an ended page stays until another page starts, as its inputs may still wait.
     """
+    files, now = state.files, state.clock.now()
     for name in files.names(paths.PAGES):
         path = f"{paths.PAGES}/{name}"
         page = files.peek(path, PageAddress)  # the consumer quarantines unreadable ones
         if page and not page.is_alive:
             files.remove(path)
-    now = SystemClock().now()
     page = PageAddress.own(now, host=bound.host, port=bound.port, local=bound.is_local)
     files.save(paths.page(ids.new_id("page", now)), page)
 

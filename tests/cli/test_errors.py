@@ -106,7 +106,7 @@ def test_ctrl_c_ends_a_command_silently(cli: Cli, monkeypatch: pytest.MonkeyPatc
     def interrupt(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(client, "submit_and_print", interrupt)
+    monkeypatch.setattr(client, "submit_command", interrupt)
     result = cli("pause")
     assert result.exit_code == 130
     assert result.stderr.strip() == ""

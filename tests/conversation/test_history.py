@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mimikit.conversation import history
-from mimikit.conversation.history import SOFT_CAP, HistoryCaps, HistoryStore, page
+from mimikit.conversation.history import HistoryCaps, HistoryStore, page
 from mimikit.errors import BadInput, StorageError
 from mimikit.protocol import paths
 from mimikit.protocol.files import Files
@@ -109,14 +109,14 @@ def test_a_refusing_disk_neither_loses_nor_doubles(
 
 def test_the_working_set_forgets_archived_messages_first_and_no_other(files: Files) -> None:
     conversation = HistoryStore(files)
-    old = [said(f"old{n:03}", archived=n % 2 == 0) for n in range(SOFT_CAP)]
+    old = [said(f"old{n:03}", archived=n % 2 == 0) for n in range(HistoryCaps().soft)]
     conversation.add(old)
     conversation.add([said("new1"), said("new2"), said("new3", archived="pending")])
     kept = [message.id for message in conversation.messages]
-    assert len(kept) == SOFT_CAP
+    assert len(kept) == HistoryCaps().soft
     assert kept[:3] == ["old001", "old003", "old005"]
     assert kept[-3:] == ["new1", "new2", "new3"]
-    assert len(transcript(files)) == SOFT_CAP + 3
+    assert len(transcript(files)) == HistoryCaps().soft + 3
 
 
 # ---- pages -------------------------------------------------------------------------------

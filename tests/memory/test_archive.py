@@ -73,7 +73,7 @@ def test_a_message_belongs_to_the_calendar_day_of_its_zone(zone: str, at: str, d
     message = said(1, datetime.fromisoformat(at))
     assert archive.day_of(message, ZoneInfo(zone)).isoformat() == day
     now = message.created_at + timedelta(minutes=1)
-    (group,) = plan_archive([message], now, ZoneInfo(zone), None, forced=True)
+    (group,) = plan_archive([message], now, ZoneInfo(zone))
     assert (group.kind, group.name) == ("raw", day)
 
 
@@ -86,7 +86,7 @@ def test_each_message_is_in_one_group_of_its_own_place(
     at: datetime, ages: list[timedelta], zone: str
 ) -> None:
     messages = [said(number, at - age) for number, age in enumerate(ages)]
-    plan = plan_archive(messages, at, ZoneInfo(zone), None, forced=True)
+    plan = plan_archive(messages, at, ZoneInfo(zone))
     assert sorted(m.id for g in plan for m in g.messages) == sorted(m.id for m in messages)
     today = at.astimezone(ZoneInfo(zone)).date()
     for group in plan:
@@ -124,7 +124,6 @@ def test_archiving_begins_by_number_by_time_and_for_a_next_try(
     messages: list[Message], last: datetime | None, expected: bool
 ) -> None:
     assert archive.is_due(messages, NOW, last) is expected
-    assert bool(plan_archive(messages, NOW, UTC, last)) is expected
 
 
 def test_a_pass_takes_all_that_may_be_tried_and_no_other() -> None:
@@ -135,20 +134,20 @@ def test_a_pass_takes_all_that_may_be_tried_and_no_other() -> None:
         said(4, archive_attempts=2, archive_next_at=NOW),
         said(5),
     ]
-    plan = plan_archive(messages, NOW, UTC, NOW, forced=True)
+    plan = plan_archive(messages, NOW, UTC)
     assert ids(plan) == [("raw", "2026-03-10", ["msg-4", "msg-5"])]
     assert plan[0].attempt == 2
 
 
 def test_without_summaries_only_recent_days_are_archived() -> None:
     messages = [said(1, NOW - timedelta(days=20)), said(2)]
-    plan = plan_archive(messages, NOW, UTC, LATE, summaries=False)
+    plan = plan_archive(messages, NOW, UTC, summaries=False)
     assert ids(plan) == [("raw", "2026-03-10", ["msg-2"])]
-    assert plan_archive(messages[:1], NOW, UTC, LATE, summaries=False) == []
+    assert plan_archive(messages[:1], NOW, UTC, summaries=False) == []
 
 
 def test_raw_groups_are_written_some_at_a_time() -> None:
-    plan = plan_archive(many(450), NOW, UTC, None)
+    plan = plan_archive(many(450), NOW, UTC)
     assert [len(group.messages) for group in plan] == [200, 200, 50]
 
 
@@ -207,7 +206,7 @@ def test_the_flush_takes_waiting_messages_by_day_and_leaves_pending_ones() -> No
 def test_long_groups_go_to_several_runs() -> None:
     day = NOW - timedelta(days=10)
     messages = [said(number, day, "x" * 7_000) for number in range(20)]
-    plan = plan_archive(messages, NOW, UTC, LATE)
+    plan = plan_archive(messages, NOW, UTC)
     assert [group.kind for group in plan] == ["day"] * len(plan)
     assert len(plan) == 3
     for group in plan:

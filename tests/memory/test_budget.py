@@ -70,25 +70,31 @@ def test_a_cut_by_real_tokens_is_within_budget_and_quick(exact: TokenCounter, pi
 # ---- the conversation
 
 
+@pytest.fixture
+def _counted_by_characters(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tokens, "count", by_characters)
+
+
+@pytest.mark.usefixtures("_counted_by_characters")
 def test_the_newest_messages_are_kept_oldest_first() -> None:
     said = [message(n, "x" * 100) for n in range(30)]
-    kept = tokens.fit(said, 1000, count=by_characters)
+    kept = tokens.fit(said, 1000)
     assert [m.id for m in kept] == [f"msg-{n}" for n in range(20, 30)]
 
 
+@pytest.mark.usefixtures("_counted_by_characters")
 def test_at_most_twenty_and_at_least_five_stay_whatever_the_budget() -> None:
     said = [message(n, "x") for n in range(30)]
-    assert len(tokens.fit(said, 10**9, count=by_characters)) == 20
-    assert [m.id for m in tokens.fit(said, 0, count=by_characters)] == [
-        f"msg-{n}" for n in range(25, 30)
-    ]
+    assert len(tokens.fit(said, 10**9)) == 20
+    assert [m.id for m in tokens.fit(said, 0)] == [f"msg-{n}" for n in range(25, 30)]
 
 
+@pytest.mark.usefixtures("_counted_by_characters")
 def test_long_messages_are_cut_and_over_budget_the_agents_first() -> None:
     said = [message(1, "u" * 900), message(2, "a" * 900, "agent")]
-    roomy = tokens.fit(said, 5000, count=by_characters)
+    roomy = tokens.fit(said, 5000)
     assert [len(m.text) for m in roomy] == [500 + len(MARK)] * 2
-    tight = tokens.fit(said, 800, count=by_characters)
+    tight = tokens.fit(said, 800)
     assert [len(m.text) for m in tight] == [500 + len(MARK), 200 + len(MARK)]
 
 

@@ -74,8 +74,8 @@ def test_scores_agree_with_each_other_and_with_bm25(index: TantivyIndex, number:
     ]
     oracle = BM25Okapi([terms for _, _, terms in each], k1=K1, b=B)
     for scope in SCOPES:
-        assert view.totals(scope) == held.totals(scope)
-        assert (view.totals(scope) == TermTotals()) == (scope != NOTES)
+        assert view.totals[scope] == held.totals[scope]
+        assert (view.totals[scope] == TermTotals()) == (scope != NOTES)
     assert view.passage_count == len(each)
     dice = random.Random(number)
     for _ in range(10):
@@ -95,7 +95,7 @@ def test_scores_agree_with_each_other_and_with_bm25(index: TantivyIndex, number:
             if score:
                 wanted[path, passage.line] = score
         assert wanted
-        mean = held.totals(NOTES).terms / len(each)
+        mean = held.totals[NOTES].terms / len(each)
         ours = {
             (m.path, m.passage.line): m.score
             for m in held.search(says, NOTES, mean, 1000, Window())
@@ -200,5 +200,5 @@ def test_an_indexed_file_is_counted_once_however_often_it_changes(tmp_path: Path
     other.refresh()
     [only] = file_terms("memory/a.md", [Passage("four", 1)], None)
     totals = TermTotals.of(only)
-    assert index.view.totals(MEMORY) == other.view.totals(MEMORY) == totals
-    assert index.view.totals(NOTES) == other.view.totals(NOTES) == TermTotals()
+    assert index.view.totals[MEMORY] == other.view.totals[MEMORY] == totals
+    assert index.view.totals[NOTES] == other.view.totals[NOTES] == TermTotals()

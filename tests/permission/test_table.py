@@ -82,6 +82,7 @@ def test_only_what_the_page_writes_anew_takes_rights_of_the_machine_away(
 http = permission.check_http_profile
 edit = permission.check_command_edit
 planned = permission.check_planned_profile
+change = permission.check_trigger_action
 
 
 @pytest.mark.parametrize(
@@ -93,9 +94,8 @@ planned = permission.check_planned_profile
         partial(planned, "standard", by_user=False, allow_llm_commands=False),
         partial(planned, "command", by_user=True, allow_llm_commands=False),
         partial(planned, "command", by_user=False, allow_llm_commands=True),
-        partial(permission.check_new_trigger, may_trigger=True),
-        partial(permission.check_trigger_change, "edit", may_trigger=True),
-        partial(permission.check_trigger_change, "pause", may_trigger=False),
+        partial(change, "create", may_trigger=True),
+        partial(change, "pause", may_trigger=False),
         partial(edit, "command", ["schedule", "title"], remote=True),
         partial(edit, "standard", ["prompt"], remote=True),
         partial(edit, "command", ["prompt", "profile"], remote=False),
@@ -124,10 +124,9 @@ def test_may(check: Callable[[], None]) -> None:
         ),
         (partial(edit, "command", ["prompt"], remote=True), Refused, "from other machines"),
         (partial(edit, "command", ["profile"], remote=True), Refused, "from other machines"),
-        (partial(permission.check_new_trigger, may_trigger=False), Refused, "not create"),
-        (
-            partial(permission.check_trigger_change, "run", may_trigger=False),
-            Refused, "only pause",
+        *(
+            (partial(change, name, may_trigger=False), Refused, "only pause")
+            for name in ("create", "edit", "run")
         ),
         (partial(permission.check_watched, ["a", "/etc"], by_user=False), Refused, "'/etc'"),
         (partial(permission.check_trigger_fields, ["title", "profile"]), BadInput, "got profile"),

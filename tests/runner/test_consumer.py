@@ -131,7 +131,7 @@ def test_a_used_id_and_a_wrong_file_are_quarantined_with_their_reasons(start: An
     until(lambda: len(reasons(bench.files)) == 3)
     told = "".join(reasons(bench.files))
     assert told.count("id already used") == 2
-    assert "expected 'a', the name of the file, got 'b'" in told
+    assert "expected 'a' as in the file's name, got 'b'" in told
     assert bench.ids() == ["busy"]
 
 

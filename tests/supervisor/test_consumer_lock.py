@@ -54,5 +54,5 @@ def guarded(root: Path) -> tuple[StateGuard, list[str], FakeClock]:
     assert lock is not None
     ends: list[str] = []
     log = EventLog(files, clock)
-    store = Store.open(files, Settings(), clock, live=LiveRuns(), log=log)
+    store = Store(files, Settings(), clock, live=LiveRuns(), log=log)
     return StateGuard(store, lock, ends.append), ends, clock

@@ -254,7 +254,7 @@ class Life:
         files.make_folders()
         log = NoisyLog(files, clock, quiet=True)
         settings = Settings(timezone="UTC")
-        self.store = Store.open(files, settings, clock, live=LiveRuns(), log=log)
+        self.store = Store(files, settings, clock, live=LiveRuns(), log=log)
         self.store.ledger.load()
         self.notifier = Notifier(self.store, InPlace(), world.send)
         self.notifier.follow_channels()

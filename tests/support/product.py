@@ -283,7 +283,7 @@ class Product:
                     for task in self.queued(seat)
                     if task.not_before is not None and task.not_before > now
                 ]
-        until = self.teller.not_before
+        until = self.teller.wait and self.teller.wait.not_before
         if self.teller.inputs and until is not None and until > now:
             waits.append((until - now).total_seconds())
         circuits = self.context.engines.circuits._circuits

@@ -5,13 +5,13 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from mimikit import config
 from mimikit.errors import MimikitError
+from mimikit.state import open_state
 from mimikit.web.serve import serve
 
 
 def main() -> None:
-    state, workspace = map(Path, sys.argv[1:3])
+    folder, workspace = map(Path, sys.argv[1:3])
     host, port = (*sys.argv[3:], "", "")[:2]
 
     def ready(where: str, at: int) -> None:
@@ -19,8 +19,8 @@ def main() -> None:
         sys.stdout.flush()
 
     try:
-        settings = config.load(state)
-        serve(state, workspace, settings, host or None, int(port) if port else None, ready)
+        state = open_state(folder, workspace)
+        serve(state, host or None, int(port) if port else None, ready)
     except MimikitError as error:
         sys.exit(f"mimikit: {error}")
 

@@ -72,24 +72,30 @@ def test_a_file_that_is_no_order_holds_up_no_other(files: Files) -> None:
     assert files.names(paths.CORRUPT, suffix="bad.json")
 
 
-def test_an_outcome_that_comes_while_it_is_waited_for_is_given(files: Files) -> None:
+def test_an_outcome_that_comes_while_it_is_waited_for_is_given(
+    files: Files, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pauses: list[float] = []
 
     def pause(most_s: float) -> None:
         pauses.append(most_s)
         queue.settle_command(files, OUTCOME)
 
-    found = queue.submit_and_wait(files, ORDER, is_served=True, pause=pause)
+    monkeypatch.setattr(queue.time, "sleep", pause)
+    found = queue.submit_and_wait(files, ORDER, is_served=True)
     assert found == OUTCOME
     assert len(pauses) == 1
     assert 0 < pauses[0] <= queue.COMMAND_WAIT_S
 
 
-def test_where_nobody_applies_commands_one_is_kept_and_nothing_is_waited_for(files: Files) -> None:
+def test_where_nobody_applies_commands_one_is_kept_and_nothing_is_waited_for(
+    files: Files, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def pause(most_s: float) -> None:
         raise AssertionError(f"expected no wait, got one of {most_s}")
 
-    found = queue.submit_and_wait(files, ORDER, is_served=False, pause=pause)
+    monkeypatch.setattr(queue.time, "sleep", pause)
+    found = queue.submit_and_wait(files, ORDER, is_served=False)
     assert found is None
     assert queue.waiting_commands(files) == [ORDER]
 

@@ -12,7 +12,7 @@ import pytest
 
 from mimikit.memory import notes
 from mimikit.memory.notes import content_hash
-from mimikit.protocol import paths
+from mimikit.protocol import files, paths
 from mimikit.protocol.disk import RealDisk
 from mimikit.protocol.files import Files
 from mimikit.views.memory import MAX_EDITED_BYTES, MAX_SHOWN_BYTES
@@ -230,7 +230,7 @@ def test_a_longer_text_is_refused(web: Web) -> None:
 
 
 def test_a_held_lock_is_reported(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(notes, "_LOCK_TIMEOUT_S", 0.02)
+    monkeypatch.setattr(files, "LOCK_WAIT_S", 0.0)
     lock = web.files.lock(paths.MEMORY_LOCK)
     refused = put(web, "memory.md", "x")
     assert refused.status_code == 503

@@ -158,7 +158,7 @@ def test_the_same_sent_again_later_is_the_same_trigger(web, timing: dict[str, An
     first = web.ask("POST", "/api/triggers", body)
     made = stored(web, "trig-9")
     web.clock.advance(300)
-    registry.save(web.files, made.but(enabled=False))
+    web.files.save(paths.trigger(made.id), made.but(enabled=False))
     again = web.ask("POST", "/api/triggers", body)
     assert (first.status_code, again.status_code) == (202, 202)
     assert first.get_data() == again.get_data()

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from mimikit.engines.builtin.shell_lines import SIGNS, FoldedText, without_end
 from mimikit.language.phrases import HAN
-from mimikit.language.time_vocabulary import PATTERNS, fold, span_at
+from mimikit.language.time_vocabulary import PATTERNS, fold, interval_at
 from mimikit.language.times import DayTime, SpanAhead, time_at
 
 
@@ -75,7 +75,8 @@ def _time_at_start(lead: str | None, rest: FoldedText) -> tuple[str | None, int]
 def read_snooze(rest: FoldedText) -> SnoozeIntent | None:
     """A time alone: `in 10 minutes`, 「半小时后」."""
     plain = rest.plain.rstrip(" .。!")
-    raw, found, span = rest.raw[: len(plain)], time_at(plain, 0), span_at(plain, 0)
+    raw, found = rest.raw[: len(plain)], time_at(plain, 0)
+    span = interval_at("span", plain, 0)
     if found is not None and found.end == len(plain):
         return SnoozeIntent(raw) if isinstance(found.time, DayTime | SpanAhead) else None
     if span is None or span.end < len(plain):
