@@ -228,10 +228,8 @@ class TimingOptions:
             raise _expected(
                 f"a time or a condition, got {got}; make a second trigger with --after the first"
             )
-        if self.tz is not None and not is_edit and not set(clock) & {"--at", "--cron"}:
-            raise _expected("--cron or --at with --tz, got neither")
-        if self.tz is not None and "--every" in clock:
-            raise _expected("--cron or --at with --tz, got --every")
+        if self.tz is not None and ("--every" in clock or not (clock or is_edit)):
+            raise _expected(f"--cron or --at with --tz, got {clock[0] if clock else 'neither'}")
         limits = (self.starting, self.until, self.times, self.lateness)
         if not (clock or is_edit) and any(limit is not None for limit in limits):
             limits_of = "--starting, --until, --times or --lateness"

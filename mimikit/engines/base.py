@@ -397,8 +397,6 @@ class Engine(Protocol):
 
 @runtime_checkable
 class ProbedEngine(Engine, Protocol):
-    """An engine with a cheap health check."""
-
     def recheck(self) -> None: ...
 
     def has_recovered(self, want: EngineProblem) -> bool:
@@ -408,8 +406,6 @@ class ProbedEngine(Engine, Protocol):
 
 @runtime_checkable
 class CodeEngine(Engine, Protocol):
-    """An engine without a model that can answer some messages."""
-
     def understands(self, text: str, tasks: Callable[[], Sequence[TaskLine]]) -> bool:
         """Whether the message is exactly a command; `tasks`: those it may refer to."""
         ...
@@ -421,6 +417,4 @@ class CodeEngine(Engine, Protocol):
 
 @runtime_checkable
 class WarmEngine(Engine, Protocol):
-    """An engine that keeps a process between runs."""
-
     def close(self) -> None: ...

@@ -358,10 +358,9 @@ def files_of_diff(text: str) -> list[FileDiff]:
         names, _, rest = part.removesuffix("\n").partition("\n")
         facts = dict(_GIT_HEAD.findall(rest.partition("\n@@")[0]))
         path = facts.get("rename to", names[: len(names) // 2])
-        file = FileDiff(path=path, action="modified", from_path=facts.get("rename from"))
-        file = file.but(
-            action=next((_GIT_ACTIONS[key] for key in _GIT_ACTIONS if key in facts), "modified")
-        )
+        actions = (action for head, action in _GIT_ACTIONS.items() if head in facts)
+        action: FileAction = next(actions, "modified")
+        file = FileDiff(path=path, action=action, from_path=facts.get("rename from"))
         hunks = hunks_of(line.encode() for line in rest.split("\n"))
         found.append(_shown(file, hunks, "binary" if "Binary files" in facts else None, left))
         left -= _size(found[-1].hunks)

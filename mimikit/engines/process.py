@@ -44,8 +44,6 @@ _REAP_TIMEOUT_S = 5.0
 
 
 class ProgramFeed:
-    """Input for a running program. Thread-safe."""
-
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._parts = list[bytes]()

@@ -152,11 +152,6 @@ def _finish(response: Response) -> Response:
     return compress(response)
 
 
-def _too_large(kib: int) -> MimikitError:
-    message = f"the request is too large; at most {kib} KiB are taken"
-    return MimikitError(message, code="body_too_large", params={"max": kib})
-
-
 def _on_error(error: Exception) -> Response:
     original = getattr(error, "original_exception", None)
     if isinstance(original, Exception):
@@ -165,7 +160,9 @@ def _on_error(error: Exception) -> Response:
         status = error.code or 400
         plain = _PLAIN.get(status) or MimikitError(str(error.description or error.name))
         if status == 413:
-            plain = _too_large((request.max_content_length or MAX_BODY_BYTES) // 1024)
+            kib = (request.max_content_length or MAX_BODY_BYTES) // 1024
+            message = f"the request is too large; at most {kib} KiB are taken"
+            plain = MimikitError(message, code="body_too_large", params={"max": kib})
         response = error_answer(status, plain)
         for name, value in error.get_headers():
             if name in ("Allow", "Retry-After"):

@@ -78,11 +78,6 @@ def render_cached(text: str) -> str:
     return _cached(text) if len(text) <= _CACHED_CHARACTERS else render(text)
 
 
-@functools.lru_cache(maxsize=100)
-def _cached(text: str) -> str:
-    return render(text)
-
-
 def render(text: str) -> str:
     import nh3
 
@@ -98,6 +93,9 @@ def render(text: str) -> str:
         link_rel="noopener noreferrer",
         set_tag_attribute_values={"a": {"target": "_blank"}},
     )
+
+
+_cached = functools.lru_cache(maxsize=100)(render)
 
 
 def _is_slow(text: str) -> bool:

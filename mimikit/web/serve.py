@@ -139,17 +139,12 @@ def _public_settings(settings: Settings) -> dict[str, Any]:
         "workers": 1,  # streams and limits are counted in one process
         "worker_class": "gthread",
         "threads": THREADS_BESIDE_STREAMS + settings.web.max_streams,
-        "timeout": 30,
         "keepalive": 20,
         "graceful_timeout": 5,
         "limit_request_line": 8190,
-        "limit_request_fields": 100,
-        "limit_request_field_size": 8190,
         "forwarded_allow_ips": "127.0.0.1,::1",
         "forwarder_headers": "",
         "control_socket_disable": True,
-        "accesslog": None,
-        "errorlog": "-",
         "loglevel": "warning",
         "proc_name": "mimikit web",
     }

@@ -22,10 +22,7 @@ const json = (data, status = 200) =>
 
 test("a message goes out as JSON, with the tab's name", async () => {
   const { asked, api } = server(() => json({ id: "msg-1", state: "queued" }, 202));
-  assert.deepEqual(await api.input({ id: "msg-1", text: "hi" }), {
-    id: "msg-1",
-    state: "queued",
-  });
+  assert.deepEqual(await api.input({ id: "msg-1", text: "hi" }), { id: "msg-1", state: "queued" });
   const [{ path, method, headers, body, credentials }] = asked;
   assert.deepEqual([path, method, credentials], ["api/input", "POST", "same-origin"]);
   assert.equal(headers["content-type"], "application/json");
@@ -72,11 +69,7 @@ test("no answer, half an answer and a busy server may pass", async () => {
   const gone = () => Promise.reject(new TypeError("network"));
   const half = () => new Response('{"id":', { status: 200 });
   const busy = () => new Response("<html>", { status: 503 });
-  for (const [answer, status] of [
-    [gone, 0],
-    [half, 0],
-    [busy, 503],
-  ]) {
+  for (const [answer, status] of [[gone, 0], [half, 0], [busy, 503]]) {
     await assert.rejects(server(answer).api.snapshot(), (caught) => {
       assert.equal(caught.status, status);
       assert.equal(caught.passing, true);
@@ -105,10 +98,7 @@ test("the key of a login goes with every request until one logs out", async () =
   assert.equal(asked[0].headers["x-mimikit-session"], undefined);
   await api.snapshot();
   await api.input({ id: "m", text: "hi" });
-  assert.deepEqual(
-    asked.slice(1).map((one) => one.headers["x-mimikit-session"]),
-    ["k1", "k1"],
-  );
+  assert.deepEqual(asked.slice(1).map((one) => one.headers["x-mimikit-session"]), ["k1", "k1"]);
   assert.equal(api.headers()["x-mimikit-session"], "k1");
   keys.held = "of another tab";
   await api.logout();

@@ -30,10 +30,7 @@ describe("names of entries", () => {
   });
 
   test("stand where they stood when nothing was changed", () => {
-    assert.equal(
-      saved((text) => text),
-      SOURCE,
-    );
+    assert.equal(saved((text) => text), SOURCE);
     assert.equal(marked("", SOURCE), "");
     assert.equal(marked(TYPED, TYPED), TYPED);
   });

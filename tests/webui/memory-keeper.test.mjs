@@ -22,9 +22,7 @@ const file = (text, more = {}) => ({
   editable: true,
   ...more,
 });
-const NAMES = [
-  ...["memory", "note", "saveNote", "search", "backlog", "changeBacklog", "turn"],
-];
+const NAMES = ["memory", "note", "saveNote", "search", "backlog", "changeBacklog", "turn"];
 
 /** A page with a server that answers what a test says, and a browser that keeps drafts. */
 function page(answers = {}, kept = {}) {
@@ -89,12 +87,7 @@ describe("the list", () => {
     await open({ view: "memory" });
     assert.equal(store.state.memory.load, "ready");
     assert.equal(calls("backlog").length, 1);
-    const message = {
-      id: "msg-1",
-      role: "agent",
-      text: "kept",
-      createdAt: "2026-01-28T01:00:00Z",
-    };
+    const message = { id: "msg-1", role: "agent", text: "kept", createdAt: "2026-01-28T01:00:00Z" };
     store.dispatch({ type: "change", change: { kind: "message", message } });
     store.dispatch({
       type: "change",
@@ -146,16 +139,11 @@ describe("a search", () => {
   });
 
   test("that failed says why and is made again on demand, at once", async () => {
-    const { act, clock, store, open, calls, answers } = page({
-      search: new ApiError(503, "busy"),
-    });
+    const { act, clock, store, open, calls, answers } = page({ search: new ApiError(503, "busy") });
     await open({ view: "memory" });
     act.type("otter");
     await clock.pass(REST_MS);
-    assert.deepEqual(
-      [store.state.memory.stage, store.state.memory.error],
-      ["failed", "busy"],
-    );
+    assert.deepEqual([store.state.memory.stage, store.state.memory.error], ["failed", "busy"]);
     answers.search = { hits: [{ source: "a" }] };
     act.search();
     await settled();
@@ -164,12 +152,7 @@ describe("a search", () => {
   });
 
   test("leads to a message however far back it lies, and says when it cannot", async () => {
-    const said = (id, day) => ({
-      id,
-      role: "user",
-      text: id,
-      createdAt: `${day}T04:00:00.000Z`,
-    });
+    const said = (id, day) => ({ id, role: "user", text: id, createdAt: `${day}T04:00:00.000Z` });
     let pages = 0;
     const older = (store) => {
       pages += 1;

@@ -147,12 +147,7 @@ describe("what is written", () => {
       line.text,
       line.marked,
     ]);
-    assert.deepEqual(marked, [
-      ["a", false],
-      ["b", false],
-      ["b", true],
-      ["c", true],
-    ]);
+    assert.deepEqual(marked, [["a", false], ["b", false], ["b", true], ["c", true]]);
   });
 
   test("is not read under its title twice", () => {
@@ -162,9 +157,6 @@ describe("what is written", () => {
     assert.equal(withoutTitle("<p>a</p>", ""), "<p>a</p>");
     const heads = '<h2 dir="auto">09:30 user</h2><p>x</p><h2>09:30 users</h2>';
     const told = '<h2 class="said">09:30 你</h2><p>x</p><h2>09:30 users</h2>';
-    assert.equal(
-      withHeads(heads, () => "你"),
-      told,
-    );
+    assert.equal(withHeads(heads, () => "你"), told);
   });
 });

@@ -65,10 +65,7 @@ describe("messages of one trigger", () => {
 
   test("are one line, where the newest is", () => {
     const given = [told("a", 0), said("x", 1, "agent"), told("b", 2), told("c", 3)];
-    assert.deepEqual(lines(...given), [
-      ["x", [], null],
-      ["c", ["a", "b"], at(0)],
-    ]);
+    assert.deepEqual(lines(...given), [["x", [], null], ["c", ["a", "b"], at(0)]]);
   });
 
   test("are one across what the user says, unless a model said them; each trigger has its own", () => {
@@ -106,10 +103,7 @@ describe("the timeline", () => {
   test("stands in the order in which things are answered", () => {
     const given = state({
       messages: [said("a"), said("b", 1, "agent")],
-      inbox: [
-        { ...said("later"), state: "queued" },
-        { ...said("now"), state: "answering" },
-      ],
+      inbox: [{ ...said("later"), state: "queued" }, { ...said("now"), state: "answering" }],
       outbox: [
         { ...said("out"), state: "sending" },
         { ...said("taken"), state: "accepted" },
@@ -156,10 +150,7 @@ describe("the timeline", () => {
   test("shows nothing twice while a message is on its way", () => {
     const given = state({
       messages: [said("a")],
-      inbox: [
-        { ...said("a"), state: "answering" },
-        { ...said("b"), state: "queued" },
-      ],
+      inbox: [{ ...said("a"), state: "answering" }, { ...said("b"), state: "queued" }],
       outbox: [{ ...said("b"), state: "sending" }],
     });
     assert.deepEqual(shown(given), ["a:answered", "b:queued"]);
@@ -234,10 +225,7 @@ describe("the timeline", () => {
       messages: [said("a"), said("b", 60), said("c", 400), said("d", 410, "agent")],
     });
     const joined = timeline(given).filter((entry) => entry.joined);
-    assert.deepEqual(
-      joined.map((entry) => entry.key),
-      ["b"],
-    );
+    assert.deepEqual(joined.map((entry) => entry.key), ["b"]);
   });
 
   test("is not made anew when nothing was said", () => {
@@ -268,10 +256,7 @@ describe("what goes on", () => {
     assert.deepEqual(now.workers, { count: 2, since: NOW - 60_000 });
     assert.equal(now.headline, "Reading");
     assert.equal(now.turnId, "t1");
-    assert.deepEqual(
-      now.running.map((one) => one.id),
-      ["w2", "p1", "w1"],
-    );
+    assert.deepEqual(now.running.map((one) => one.id), ["w2", "p1", "w1"]);
   });
 
   test("does not believe a status that speaks of a turn known to be over", () => {

@@ -123,10 +123,7 @@ describe("a message's way", () => {
   });
 
   test("does not go back when an older hint of the inbox comes late", () => {
-    let state = hear(loaded(), {
-      kind: "message",
-      message: message("msg-1", { role: "user" }),
-    });
+    let state = hear(loaded(), { kind: "message", message: message("msg-1", { role: "user" }) });
     state = hear(state, { kind: "inbox", id: "msg-1", item: waiting("msg-1") });
     assert.deepEqual(state.inbox, []);
   });

@@ -213,10 +213,7 @@ describe("an edit", () => {
     const opened = formOf(stored, nodes, ZONE);
     assert.deepEqual(
       opened.rows.map((row) => [row.type, row.path, row.words]),
-      [
-        ["file_exists", "a", null],
-        ["kept", "", words],
-      ],
+      [["file_exists", "a", null], ["kept", "", words]],
     );
     const rows = [{ ...opened.rows[0], path: "c" }, opened.rows[1]];
     assert.deepEqual(changesOf({ ...opened, rows }, opened, ZONE), {
@@ -302,20 +299,14 @@ describe("a form as it is typed", () => {
     );
     assert.deepEqual(
       rows.map((row) => [row.key, row.type, row.path]),
-      [
-        ["row-0", "file_exists", "out/*"],
-        ["row-1", "file_exists", ""],
-      ],
+      [["row-0", "file_exists", "out/*"], ["row-1", "file_exists", ""]],
     );
     assert.equal(plain, "daily at 9");
   });
 
   test("gives every condition a name of its own", () => {
     const { rows } = typed(set({ when: "several" }), (form) => withoutRow(form, "row-0"), withRow, withRow);
-    assert.deepEqual(
-      rows.map((row) => row.key),
-      ["row-1", "row-2", "row-3"],
-    );
+    assert.deepEqual(rows.map((row) => row.key), ["row-1", "row-2", "row-3"]);
   });
 
   test("forgets what was said of a field once that is typed anew, and only that", () => {

@@ -32,8 +32,6 @@ class AppServerError(EngineError):
 
 @dataclass(frozen=True, slots=True)
 class ToolRequest:
-    """A tool call of the model, answered by its id."""
-
     id: Json
     tool: str
     arguments: Json

@@ -67,8 +67,6 @@ SPECIALIST = "specialist"
 
 @dataclass(frozen=True, slots=True)
 class CodexLocation:
-    """An installed codex and its home."""
-
     program: str
     home: Path
     own_home: bool
@@ -105,7 +103,6 @@ def _installed_version(program: str, _stamp: object) -> tuple[int, ...] | None:
 
 
 def unavailable(settings: CodexSettings) -> str | None:
-    """Why codex is unavailable, with a remedy."""
     place = find(settings)
     if place is None:
         wanted = str(Path(settings.path).expanduser()) if settings.path else "codex"

@@ -40,8 +40,6 @@ _RESUME_PROMPT = (
 
 
 class CodexEngine(ProgramEngine):
-    """Runs every role with the codex CLI. Thread-safe."""
-
     name = "codex"
 
     def __init__(self, settings: Settings, state: Path, clock: Clock | None = None) -> None:
@@ -74,7 +72,6 @@ class CodexEngine(ProgramEngine):
         self._talk.close()
 
     def check_talk(self) -> str | None:
-        """Start the app-server once; returns why that fails."""
         place = codex_cli.find(self._codex)
         return "codex is not installed" if place is None else self._talk.check(place)
 

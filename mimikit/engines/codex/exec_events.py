@@ -30,7 +30,6 @@ class TurnReader:
     message: str | None = None
     completed: bool = False
     failed: str | None = None
-    """The error that ended the turn."""
     trouble: str = ""
     """The last error event, final or not."""
     acted: bool = False

@@ -153,9 +153,7 @@ class LocalEngine:
 
 def _failed(error: EndpointError, *, retry_now: bool) -> Failed:
     match error.trouble:
-        case "too_long":
-            return Failed("error", str(error), too_long=retry_now)
-        case "error":
-            return Failed("error", str(error))
+        case "too_long" | "error" as trouble:
+            return Failed("error", str(error), too_long=retry_now and trouble == "too_long")
         case _:  # its process has died, or is about to
             return Failed.unavailable("broken", str(error), retry_now=retry_now)
