@@ -358,8 +358,8 @@ def files_of_diff(text: str) -> list[FileDiff]:
         names, _, rest = part.removesuffix("\n").partition("\n")
         facts = dict(_GIT_HEAD.findall(rest.partition("\n@@")[0]))
         path = facts.get("rename to", names[: len(names) // 2])
-        actions = [action for head, action in _GIT_ACTIONS.items() if head in facts]
-        action: FileAction = actions[0] if actions else "modified"
+        actions: list[FileAction] = [_GIT_ACTIONS[head] for head in _GIT_ACTIONS if head in facts]
+        action = (*actions, "modified")[0]
         file = FileDiff(path=path, action=action, from_path=facts.get("rename from"))
         hunks = hunks_of(line.encode() for line in rest.split("\n"))
         found.append(_shown(file, hunks, "binary" if "Binary files" in facts else None, left))

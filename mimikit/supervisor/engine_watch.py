@@ -138,9 +138,7 @@ class EngineWatch:
 
     def _notify_wait(self, status: EngineStatus, now: datetime) -> None:
         """Notify of an unavailable engine, if something waits for it."""
-        if not status.messages + status.tasks:
-            return
-        if status.state == "waiting":
+        if status.messages + status.tasks and status.state == "waiting":
             language, zone = self._inputs.language(), self._store.settings.zone
             self._notify(_turn_id(status), engine_waits(status, language, now, zone), now)
 

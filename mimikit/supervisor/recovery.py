@@ -95,9 +95,8 @@ class StrayTasks:
         path, queued = paths.running(seat, task_id), paths.queued(seat, task_id)
         if files.exists(queued) or files.exists(paths.ended(seat, task_id)):
             files.try_quarantine(path, "nobody runs it, and its id was used already")
-        elif files.exists(paths.result(seat, task_id)):
-            pass  # the run is over; a storage error delays its end
-        elif files.move(path, queued):
+        # With a result the run is over; a storage error delays its end.
+        elif not files.exists(paths.result(seat, task_id)) and files.move(path, queued):
             self._store.log.write("audit", "stray_put_back", path=path)
 
 

@@ -110,14 +110,10 @@ def sums_of(runs: Iterable[RunUsage]) -> list[UsageSum]:
             trigger_id=trigger_id,
             runs=len(group),
             estimated=sum(run.estimated for run in group),
-            usage=total_of(run.usage for run in group),
+            usage=sum((run.usage for run in group), Usage()),
         )
         for (engine, model, role, profile, trigger_id), group in groups.items()
     ]
-
-
-def total_of(usages: Iterable[Usage]) -> Usage:
-    return sum(usages, Usage())
 
 
 def days_with_lines(files: Files) -> list[str]:

@@ -27,7 +27,6 @@ from mimikit.tasks.usage import (
     read_lines,
     runs_of_day,
     sums_of,
-    total_of,
     usage_of_run,
 )
 from mimikit.views.base import Title, View
@@ -154,7 +153,7 @@ class UsageReader:
 
     def _count(self, sums: Iterable[UsageSum]) -> TokenCounts:
         all_sums, cost = list(sums), dict[str, float]()
-        usage = total_of(one.usage for one in all_sums)
+        usage = sum((one.usage for one in all_sums), Usage())
         prices = {name: self._settings.price_of(name) for name in {one.engine for one in all_sums}}
         for one in all_sums:
             if (price := prices[one.engine]) is not None:
