@@ -43,7 +43,7 @@ def test_a_finger_hits_everything_and_a_long_press_shows_the_acts(chat: Chat) ->
     chat.field.press("Enter")
     page.keyboard.type("echo " + "wide" * 40)
     expect(chat.field).to_have_value(re.compile("9000;\necho wide"))
-    page.get_by_role("button", name="Send").click()
+    page.get_by_role("button", name="Send", exact=True).click()
     expect(page.locator("#timeline")).to_contain_text("more characters")
     for place in PLACES:
         page.goto(f"{chat.product.url}/#/{place}")

@@ -86,7 +86,7 @@ RECORDS: dict[str, dict[str, Any]] = {
 OTHERS = {
     paths.MEMORY_FOLDER: ".md", paths.SUMMARIES: ".md", paths.PROMPTS: ".md", paths.PAGES: ".json",
     paths.SECRETS: "", paths.HUEY: ".json", paths.CACHE: "", "planner": ".json",
-    "worker": ".json", paths.CORRUPT: ".json",
+    "worker": ".json", paths.CORRUPT: ".json", paths.FILES: "",
 }  # fmt: skip
 """The folders that hold no records, or people's own files, with an ending that is looked at. Of a
 page whose word cannot be read the worst is taken: nothing there may be set aside."""
