@@ -1,16 +1,19 @@
-"""A phone under a finger, a hidden page, and two tabs."""
+"""A phone under a finger, a hidden page, two tabs, and small promises of several pages."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any
+from urllib.parse import urljoin
 
 import pytest
 from playwright.sync_api import expect
 
 from tests.browser.conftest import ENGLISH
 from tests.browser.looking import TOO_WIDE
-from tests.browser.pages import Chat
+from tests.browser.pages import Chat, OpenChat
+from tests.browser.product import Product
 
 pytestmark = pytest.mark.browser
 
@@ -93,3 +96,39 @@ def test_a_search_stands_in_the_address_and_a_draft_in_its_tab(chat: Chat) -> No
     expect(other.locator("#timeline .is-user", has_text="feed the otter")).to_have_count(2)
     chat.reload()
     expect(chat.field).to_have_value("mine")
+
+
+def test_the_page_can_be_installed(chat: Chat) -> None:
+    page, home = chat.page, f"{chat.product.url}/"
+    link = page.locator("link[rel=manifest]").get_attribute("href")
+    address = urljoin(home, link or "")
+    manifest = page.request.get(address).json()
+    (icon,) = manifest["icons"]
+    assert page.request.get(urljoin(address, icon["src"])).ok
+    assert manifest["display"] == "standalone"
+    assert urljoin(address, manifest["start_url"]) == home
+
+
+def test_chinese_emphasis_is_rendered_while_it_streams(
+    fresh: Callable[..., Product], open_chat: OpenChat
+) -> None:
+    product = fresh({"teller": [{"say": "先看**重点。**然后\n\n再"}, {"hang": True}]})
+    product.start()
+    chat = open_chat(product)
+    chat.send("说")
+    expect(chat.page.locator("#timeline .prose strong", has_text="重点。")).to_be_visible()
+    expect(chat.page.get_by_role("button", name="Stop", exact=True)).to_be_visible()
+
+
+def test_a_schedule_shows_its_runs_as_marks_and_stands_next_at_home(chat: Chat) -> None:
+    page, product = chat.page, chat.product
+    chat.send("every 3 hours run true")
+    product.wait_until(lambda: bool(product.call("GET", "/api/triggers")["triggers"]))
+    (trigger,) = product.call("GET", "/api/triggers")["triggers"]
+    page.goto(f"{product.url}/#/triggers")
+    for runs in (1, 2):
+        product.call("POST", f"/api/triggers/{trigger['id']}/run", {})
+        expect(page.locator("#panel .marks .mark")).to_have_count(runs)
+    page.goto(f"{product.url}/#/home")
+    expect(page.locator("[data-group=next]")).to_contain_text("every 3 hours")
+    expect(page.get_by_role("link", name="tokens")).to_be_visible()
