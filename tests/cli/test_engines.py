@@ -52,7 +52,7 @@ def test_it_is_tried_and_written_with_the_key_apart(cli: Cli, llm: FakeLLM, tmp_
     assert "It answers by Chat Completions" in result.stdout
     assert config.read_text().startswith(OWN)
     assert settings(tmp_path)["engines"]["deep"] == {
-        "type": "openai", "base_url": llm.url, "model": "m1", "effort": "low",
+        "type": "openai", "base_url": pasted[1], "model": "m1", "effort": "low",
         "price": {"input": 0.5, "output": 2.0},
         "api_key_file": "engine-deep.key",
     }  # fmt: skip

@@ -202,7 +202,7 @@ def test_the_life_of_a_task_can_be_followed(on_busy: Cli, busy: Place) -> None:
     assert follower.returncode == 0
     assert said.split() == ["first", "second", "Ended:", "done"]
     text = on_busy("tasks", "show", task_id[-8:]).stdout
-    for piece in (task_id, "done", "worker, profile command", "exit code  0", "second", "gated"):
+    for piece in (task_id, "done", "command, priority 5", "exit code  0", "second", "gated"):
         assert piece in text
     whole = data(on_busy, "tasks", "show", task_id)
     assert (whole["task"]["state"], whole["result"]["exitCode"]) == ("done", 0)
